@@ -174,7 +174,7 @@ export function createApi(parts: ApiParts): Api {
 
   function act(context: RequestContext, { act, handler }: Plan): Promise<Answer> {
     const call = context as never
-    if (act === undefined || act.isDeed?.(context.body) === false) return handler(call)
+    if (act === undefined || act.hasEffect?.(context.body) === false) return handler(call)
     return parts.trail.follow(act, context, () => handler(call))
   }
 

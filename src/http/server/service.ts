@@ -251,7 +251,7 @@ export function createService(parts: ServiceParts): Service {
 
   function onAnswered(answered: Answered): void {
     const { requestId, incoming, route, principalId, status, ms, bytes } = answered
-    requestMeter.isOf(route)
+    requestMeter.setRoute(route)
     if (bytes === undefined) metrics.streamOpened()
     else metrics.request(route?.id, status, ms / 1_000)
     const { method, path } = incoming
@@ -332,11 +332,11 @@ function meterWaitingClaims(metrics: Metrics, requests: RequestMeter): JobMeterP
   return {
     claimWaits() {
       metrics.claimWaits()
-      requests.rests()
+      requests.pause()
     },
     claimWaited() {
       metrics.claimWaited()
-      requests.resumes()
+      requests.resume()
     },
   }
 }

@@ -7,26 +7,26 @@ import { asSignalboxError } from '../request/problem.ts'
 import { redact } from './log-line.ts'
 
 /**
- * Records the acts of operators, in one place for all routes: after the handler, when the outcome is known, and before
- * the answer goes out. The audit never blocks the act: if an entry cannot be written in time, the server logs that and
- * answers the request as usual.
+ * Records the actions of operators, in one place for all routes: after the handler, when the outcome is known, and
+ * before the server answers. The audit never blocks an action: if the store cannot write an entry in time, the server
+ * logs that and answers as usual.
  */
 export interface AuditTrail {
-  /** Does what `handle` does, and records what came of it. */
+  /** Calls `handle` and records the outcome. */
   follow(act: OperatorAct, call: Call, handle: () => Promise<Answer>): Promise<Answer>
 }
 
 export interface AuditTrailParts {
-  /** Learns of an entry that was not written. Must not throw. */
+  /** Gets the error of an entry that was not written. Must not throw. */
   readonly onFailed: (action: string, error: unknown) => void
   /** How long an answer waits for its entry. @default 2_000 */
   readonly deadlineMs?: number
 }
 
 export function createAuditTrail({ onFailed, deadlineMs = 2_000 }: AuditTrailParts): AuditTrail {
-  async function record(act: OperatorAct, call: Call, came: Came): Promise<void> {
+  async function record(act: OperatorAct, call: Call, result: ActionResult): Promise<void> {
     try {
-      const entry = entryOf(act, call, came)
+      const entry = entryOf(act, call, result)
       await inTime(() => call.space.audit.record(entry), deadlineMs)
     } catch (error) {
       onFailed(act.action, error)
@@ -53,24 +53,24 @@ export function createAuditTrail({ onFailed, deadlineMs = 2_000 }: AuditTrailPar
   }
 }
 
-/** What came of an act. */
-interface Came extends Required<Pick<AuditAct, 'outcome' | 'code'>> {
+/** The outcome of an action, with the reply. */
+interface ActionResult extends Required<Pick<AuditAct, 'outcome' | 'code'>> {
   readonly reply: unknown
 }
 
-function entryOf(act: OperatorAct, call: Call, { reply, ...outcome }: Came): AuditAct {
+function entryOf(act: OperatorAct, call: Call, { reply, ...outcome }: ActionResult): AuditAct {
   const { params, body, principal } = call
   const { id, name } = principal
   return {
     actor: { id, name: name === undefined ? null : redact(name) },
     action: act.action,
-    target: tidy(act.target({ params, body, reply })),
+    target: redactTarget(act.target({ params, body, reply })),
     ...outcome,
   }
 }
 
-/** A secret that was given in place of a name or an id is not stored. */
-function tidy(target: ReturnType<OperatorAct['target']>): AuditTarget {
+/** Hides secrets that a caller sent as a name or an id. */
+function redactTarget(target: ReturnType<OperatorAct['target']>): AuditTarget {
   const kept: Record<string, string | number> = {}
   for (const [key, value] of Object.entries(target)) {
     if (value === undefined || value === null) continue
@@ -88,28 +88,28 @@ async function inTime(write: () => Promise<void>, deadlineMs: number): Promise<v
 }
 
 /**
- * Which routes are acts of operators, their names in the audit, and their targets. Adding, claiming, acknowledging and
- * locking are the fleet's work, and are not in here. A target names; it never holds payloads.
+ * A route that is an action of operators, with its name in the audit and its target. The audit does not record the work
+ * of the fleet: adding, claiming, acknowledging and locking. A target holds names, never payloads.
  */
 export interface OperatorAct {
   readonly action: AuditAction
-  /** What it was done to, from what was asked and, where it was done, from the reply. */
+  /** The target of the action, from the request and the reply. */
   target(asked: Asked): LooseTarget
-  /** False for a request that changes nothing, such as a dry run: the audit does not record it. @default always true */
-  isDeed?(body: unknown): boolean
+  /** False for a request without effect, such as a dry run: the audit does not record it. @default always true */
+  hasEffect?(body: unknown): boolean
 }
 
 interface Asked<S extends api.Shape = api.Shape> {
   readonly params: S['params']
   readonly body: S['body']
-  /** Undefined unless it was done. */
+  /** Undefined if the action failed. */
   readonly reply: S['reply'] | undefined
 }
 
-/** What is undefined or null is left out. */
+/** The audit leaves out undefined and null fields. */
 type LooseTarget = Readonly<Record<string, string | number | null | undefined>>
 
-/** By the route's id. */
+/** The actions by route id. */
 export const operatorActs: ReadonlyMap<string, OperatorAct> = new Map([
   act(api.evictLock, 'lock.evict', ({ body: { operation, resource, node, requestId } }) => ({
     operation,
@@ -174,7 +174,7 @@ export const operatorActs: ReadonlyMap<string, OperatorAct> = new Map([
     tokenId: reply?.id,
     name: body.name,
     scope: body.scope,
-    nodes: body.nodes && shortly(body.nodes.join(', ')),
+    nodes: body.nodes && shorten(body.nodes.join(', ')),
     namespace: reply?.namespace ?? body.namespace,
     expiresInMs: body.expiresInMs,
   })),
@@ -222,10 +222,10 @@ export const operatorActs: ReadonlyMap<string, OperatorAct> = new Map([
   act(api.testChannel, 'monitor.test', ({ body }) => ({ channel: channelType(body.channel) })),
 ])
 
-/** A match may list a thousand names; the beginning tells what it was about. */
+/** A match may list a thousand names. Its beginning is enough to recognise it. */
 const maxMatchChars = 500
 
-/** The word for its kind. All else of a channel may be secret, its address included. */
+/** The type of a channel. All other fields may be secret, even its address. */
 function channelType({ type }: { readonly type?: unknown }): string | undefined {
   return typeof type === 'string' && /^[a-z]{1,32}$/.test(type) ? type : undefined
 }
@@ -234,13 +234,13 @@ function act<S extends api.Shape>(
   { id }: api.Route<S>,
   action: AuditAction,
   target: (asked: Asked<S>) => LooseTarget,
-  isDeed?: (body: S['body']) => boolean,
+  hasEffect?: (body: S['body']) => boolean,
 ): [string, OperatorAct] {
-  // The table holds routes of all shapes; each is only ever given what was read for it.
-  return [id, { action, target, ...(isDeed && { isDeed }) } as OperatorAct]
+  // The table holds routes of all shapes. Each action gets only requests of its own route.
+  return [id, { action, target, ...(hasEffect && { hasEffect }) } as OperatorAct]
 }
 
-/** An entry holds about one line; a hundred names may be longer. */
-function shortly(line: string): string {
-  return line.length > 1_000 ? `${line.slice(0, 999).toWellFormed()}…` : line
+/** Shortens a long list of names for an entry. */
+function shorten(names: string): string {
+  return names.length > 1_000 ? `${names.slice(0, 999).toWellFormed()}…` : names
 }

@@ -1,42 +1,42 @@
 import type { SlowWaits } from '../../../contention/index.ts'
 
 /**
- * The lines of the log: one event, one line of JSON. Whatever an event is given is made inert and free of secrets on its
- * way into the line, is never too long, and never throws.
+ * Encodes log lines: one event becomes one line of JSON. The encoder escapes control characters, hides secrets, limits
+ * the length, and never throws, whatever fields an event has.
  */
 
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-/** Facts of an event. Texts are cut at 4,000 characters. */
+/** The fields of an event. Texts are cut at 4,000 characters. */
 export type LogFields = Readonly<Record<string, unknown>>
 
 /** The log line of a request. */
 export interface RequestLine {
   readonly requestId: string
   readonly method: string
-  /** The route's id; undefined when there is none. */
+  /** The route's id; undefined for an unknown route. */
   readonly route: string | undefined
-  /** As it came, without the query. */
+  /** The path as the client sent it, without the query. */
   readonly path: string
   readonly status: number
   readonly ms: number
-  /** The token's id; undefined when no caller was recognised. */
+  /** The token's id; undefined for an unknown caller. */
   readonly principal: string | undefined
-  /** The client's address, behind a trusted proxy the one that the proxy names; '' when it is not known. */
+  /** The client's address; behind a trusted proxy, the address that the proxy names; '' if it is unknown. */
   readonly address?: string | undefined
-  /** Bytes of the answer's body, where that is known. */
+  /** The bytes of the answer's body, if known. */
   readonly bytes?: number | undefined
 }
 
 const maxText = 4_000
-/** No text is looked through beyond this. */
+/** The search for secrets stops here, and so does the text. */
 const maxRedacted = 65_536
 const maxPath = 1_024
 const maxDepth = 3
 const maxItems = 20
 
-/** The line of an answered request. Written out by hand: it is on the way of every one of them. */
+/** The line of an answered request. Built by hand for speed, because every request needs it. */
 export function requestLine({
   requestId,
   method,
@@ -58,15 +58,15 @@ export function requestLine({
   )
 }
 
-/** A secret may stand in a path percent-encoded in any way, so it is looked for in what the path means as well. */
+/** A path may contain a percent-encoded secret, so this searches the decoded path too. */
 function quotePath(path: string): string {
   const cleaned = clip(redact(path), maxPath)
   if (!path.includes('%')) return quote(cleaned)
-  // By hand, for a path that is wrongly encoded elsewhere must be looked through as well.
-  const meant = path.replace(/%[0-7][0-9a-f]/gi, (code) =>
+  // Decodes by hand, because the search must also work for a path with an invalid encoding elsewhere.
+  const decoded = path.replace(/%[0-7][0-9a-f]/gi, (code) =>
     String.fromCharCode(Number.parseInt(code.slice(1), 16)),
   )
-  return redact(meant) === meant ? quote(cleaned) : quote(hidden)
+  return redact(decoded) === decoded ? quote(cleaned) : quote(hidden)
 }
 
 /** The line of an event. */
@@ -93,12 +93,12 @@ function encodeValue(name: string, value: unknown, depth: number): string {
       if (value === null) return 'null'
       return depth >= maxDepth ? quote('…') : encodeObject(value, depth)
     default:
-      // A function or a symbol is no fact.
+      // A function or a symbol has no value to log.
       return 'null'
   }
 }
 
-/** Never throws, whatever it is handed: a log line must not be what breaks a server. */
+/** Never throws for any value: a log line must not break the server. */
 function encodeObject(value: object, depth: number): string {
   try {
     if (value instanceof Error) return encodeError(value, depth)
@@ -109,14 +109,14 @@ function encodeObject(value: object, depth: number): string {
         .join(',')}]`
     return encodeFields(Object.entries(value).slice(0, maxItems), depth)
   } catch {
-    return quote('something that cannot be shown')
+    return quote('a value that cannot be shown')
   }
 }
 
 function encodeError(error: Error, depth: number): string {
   const { name, message, stack, cause } = error
   const { code } = error as { code?: unknown }
-  // The stack begins with name and message; a driver's other fields may hold rows, statements and addresses.
+  // Only these fields: a driver's other fields may contain rows, statements and addresses.
   return encodeFields(Object.entries({ name, code, message, stack, cause }), depth)
 }
 
@@ -128,7 +128,7 @@ function encodeFields(entries: readonly (readonly [string, unknown])[], depth: n
 }
 
 function quoteText(text: string): string {
-  // A secret that a cut had halved would no longer look like one, so the cut that counts comes last.
+  // A cut could split a secret so that it is not recognised, so the final cut comes after the search.
   return quote(clip(redact(clip(text, maxRedacted)), maxText))
 }
 
@@ -139,7 +139,7 @@ function clip(text: string, max: number): string {
 let lastMs = 0
 let lastTime = ''
 
-/** The time of a line. Put into words once a millisecond. */
+/** The time of a line. Formatted at most once a millisecond. */
 function now(): string {
   const ms = Date.now()
   if (ms !== lastMs) {
@@ -165,14 +165,14 @@ export function slowWaitsLine(waits: SlowWaits): LogFields {
 }
 
 /**
- * What may stand in a log: no secret, and nothing that could pose as another line or as a command to a terminal.
- * Secrets are recognised by their looks and by the names beside them, wherever in a text they stand; too much is
- * hidden rather than too little. Every pattern is bounded, so that no text takes long to look through.
+ * Makes text safe for a log: without secrets, and without characters that could fake another line or control a
+ * terminal. It recognises secrets anywhere in a text, by their form and by the names before them. In doubt it hides too
+ * much. Every pattern is bounded, so that no text takes long.
  */
 
 export const hidden = '[redacted]'
 
-/** The text without secrets: our own tokens, bearer and basic credentials, passwords in URLs and beside their names. */
+/** Hides secrets: Signalbox tokens, bearer and basic credentials, passwords in URLs, and values of secret names. */
 export function redact(text: string): string {
   if (!suspicious.test(text)) return text
   return hideUrlCredentials(text)
@@ -181,19 +181,20 @@ export function redact(text: string): string {
     .replace(assignment, `$1$2${hidden}`)
 }
 
-/** Whether a field of this name holds a secret, whatever it looks like. */
+/** Whether every value of a field with this name is a secret. */
 export function isSecretName(name: string): boolean {
   return secretName.test(name)
 }
 
-/** The text as a JSON string that is inert wherever it is shown: one line, no control, no change of direction. */
+/** Encodes a text as a safe JSON string: one line, without control characters and changes of text direction. */
 export function quote(text: string): string {
-  return plain.test(text) ? `"${text}"` : JSON.stringify(text).replace(treacherous, escapeUnit)
+  return harmless.test(text) ? `"${text}"` : JSON.stringify(text).replace(unsafeCharacters, escapeUnit)
 }
 
 /**
- * In every word, what stands between the first `://` and the last `@`: slashes and signs included, for not everybody
- * encodes them. Word by word, for one pattern would look at the same characters again from every `://`.
+ * Hides the text between the first `://` and the last `@` of every word. It may contain slashes and signs, because many
+ * users do not encode them. Works word by word, because a single pattern would scan the same characters from every
+ * `://`.
  */
 function hideUrlCredentials(text: string): string {
   if (!text.includes('://')) return text
@@ -204,21 +205,21 @@ function hideUrlCredentials(text: string): string {
   })
 }
 
-/** One look that says whether the others are worth their while. */
+/** A quick test for texts that may contain a secret. */
 const suspicious = /sbx|:\/\/|bearer|basic|passw|pwd|secret|token|key|cookie|authorization/i
-/** A token, also with its underscores percent-encoded. */
+/** A token; its underscores may be percent-encoded. */
 const ownToken = /sbx(?:_|%5f)[\w%-]*/gi
 const credentials = /\b(bearer|basic)\s{1,8}[^\s,;"']+/gi
 const secretWord = String.raw`(?:set-)?cookie|(?:proxy-)?authorization|passw(?:or)?d|pwd|secret|(?:\w{1,32}[-_])?token|(?:api|private)[-_]?key`
 const assignment = new RegExp(String.raw`\b(${secretWord})(["']?\s{0,8}[=:]\s{0,8}["']?)[^\s&"',;]+`, 'gi')
 const secretName = new RegExp(`^(?:${secretWord}|digest|idempotency-key)$`, 'i')
 
-const plain = /^[\w\-./~:%@ ]*$/
+const harmless = /^[\w\-./~:%@ ]*$/
 /**
- * What JSON leaves as it is and a terminal or a reader may not: DEL and C1 controls, line separators, marks that turn
- * the direction of text or have no width.
+ * Characters that JSON allows but that can mislead a terminal or a reader: DEL and C1 controls, line separators, marks
+ * that change the direction of text or have no width.
  */
-const treacherous =
+const unsafeCharacters =
   /[\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g
 
 function escapeUnit(unit: string): string {

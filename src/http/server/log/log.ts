@@ -12,36 +12,36 @@ import {
 } from './log-line.ts'
 
 /**
- * The log: one event, one line of JSON, inert and without secrets (log-line.ts). Bodies and payloads are never given to
- * it. It never waits for its reader, and buffers little (log-writer.ts).
+ * The log: one event becomes one line of JSON, escaped and without secrets (log-line.ts). The server never logs bodies
+ * and payloads. The log never waits for its destination, and its buffer is limited.
  */
 export interface Log extends AsyncDisposable {
   debug(event: string, fields?: LogFields): void
   info(event: string, fields?: LogFields): void
   warn(event: string, fields?: LogFields): void
-  /** An `error` field that holds an Error is written with its code, stack and causes. */
+  /** If the field `error` is an Error, the line has its code, stack and causes. */
   error(event: string, fields?: LogFields): void
   /** One answered request, at level info. */
   request(line: RequestLine): void
-  /** How many lines were dropped because the destination did not take them. */
+  /** How many lines the log dropped, because the destination was too slow or failed. */
   readonly droppedCount: number
-  /** Waits until the destination has taken everything, up to a time limit. */
+  /** Waits until the destination has written everything, up to a time limit. */
   flush(timeoutMs?: number): Promise<void>
 }
 
-/** What a log can be told. */
+/** Options of a log. */
 export interface LogOptions {
-  /** The least that is written. @default 'info' */
+  /** The lowest level that the log writes. @default 'info' */
   readonly level?: LogLevel
-  /** Where lines go. @default process.stdout */
+  /** The stream for the lines. @default process.stdout */
   readonly destination?: LogDestination
-  /** Leaves out health probes and scrapes that were answered well. @default false */
+  /** Leaves out successful health probes and scrapes. @default false */
   readonly quietHealth?: boolean
-  /** How much may wait for the destination before lines are dropped. @default 1_048_576 */
+  /** How many bytes may wait for the destination before the log drops lines. @default 1_048_576 */
   readonly maxBufferBytes?: number
 }
 
-/** What a log does unless told otherwise. */
+/** The defaults of a log. */
 export const logDefaults: Required<Omit<LogOptions, 'destination'>> = {
   level: 'info',
   quietHealth: false,
@@ -51,26 +51,26 @@ export const logDefaults: Required<Omit<LogOptions, 'destination'>> = {
 export function createLog(options: LogOptions = {}): Log {
   const { destination = process.stdout, ...others } = options
   const given = withDefaults('log', others, logDefaults)
-  const least = logLevels.indexOf(oneOf('log.level', given.level, logLevels))
+  const minLevel = logLevels.indexOf(oneOf('log.level', given.level, logLevels))
   const quietHealth = flag('log.quietHealth', given.quietHealth)
   const maxBufferBytes = whole('log.maxBufferBytes', given.maxBufferBytes, { min: 1_024 })
   const writer = createLogWriter(destination, maxBufferBytes)
-  const writes = (level: LogLevel) => least <= logLevels.indexOf(level)
-  const teller = (level: LogLevel) => {
+  const writes = (level: LogLevel) => minLevel <= logLevels.indexOf(level)
+  const writerOf = (level: LogLevel) => {
     if (!writes(level)) return () => {}
     return (event: string, fields: LogFields = {}) => {
       writer.write(eventLine(level, event, fields))
-      // The process may be about to end because of it.
+      // The process may end because of the error.
       if (level === 'error') writer.push()
     }
   }
   const writesRequests = writes('info')
 
   return {
-    debug: teller('debug'),
-    info: teller('info'),
-    warn: teller('warn'),
-    error: teller('error'),
+    debug: writerOf('debug'),
+    info: writerOf('info'),
+    warn: writerOf('warn'),
+    error: writerOf('error'),
     request(line) {
       if (!writesRequests) return
       if (quietHealth && line.status < 400 && isProbe(line.route)) return
@@ -87,7 +87,7 @@ export function createLog(options: LogOptions = {}): Log {
   }
 }
 
-/** The id of a request: what its sender calls it when that is 1 to 64 harmless characters, else a new one. */
+/** The id of a request: the sender's id if it has 1 to 64 harmless characters, else a new id. */
 export function requestIdOf(header: string | undefined): string {
   return header !== undefined && harmlessId.test(header) && redact(header) === header ? header : createId()
 }
@@ -98,36 +98,36 @@ function isProbe(route: string | undefined): boolean {
   return route === 'livez' || route === 'readyz' || route === 'metrics'
 }
 
-/** The part of a writable stream that is used. */
+/** The part of a writable stream that the log uses. */
 export interface LogDestination {
-  write(text: string, taken: (error?: Error | null) => void): unknown
+  write(text: string, onWritten: (error?: Error | null) => void): unknown
   on?(event: 'error', listener: (error: Error) => void): unknown
   off?(event: 'error', listener: (error: Error) => void): unknown
 }
 
 /**
- * Writes lines to a stream without ever waiting for it and without ever keeping much. Lines of one turn go out
- * together. What the stream has not taken yet counts against a limit; above it lines are dropped and counted, and once
- * there is room again a line says how many.
+ * Writes lines to a stream without waiting for it. Lines of one turn of the event loop are written together. Bytes that
+ * the stream has not written yet count against a limit. Above the limit, the log drops and counts lines. When the
+ * buffer has space again, a line reports the number.
  */
 function createLogWriter(destination: LogDestination, maxBufferBytes: number) {
   let lines = ''
   let lineBytes = 0
   let lineCount = 0
-  /** Handed to the stream and not taken yet. */
+  /** Bytes that the stream has not written yet. */
   let outBytes = 0
   let droppedCount = 0
-  let untoldCount = 0
+  let unreportedCount = 0
   let scheduled: NodeJS.Immediate | undefined
   let isClosed = false
   const waiting = new Set<() => void>()
-  // A reader that has gone is no reason to end the process, which is what an unheard error does.
+  // An error without a listener would end the process, for example when the reader of a pipe ends.
   const ignore = () => {}
   let isListening = false
 
   function drop(count: number): void {
     droppedCount += count
-    untoldCount += count
+    unreportedCount += count
   }
 
   function keep(line: string): boolean {
@@ -151,39 +151,39 @@ function createLogWriter(destination: LogDestination, maxBufferBytes: number) {
     outBytes += bytes
     if (!isListening) destination.on?.('error', ignore)
     isListening = true
-    let isTaken = false
-    const taken = (error?: Error | null) => {
-      if (isTaken) return
-      isTaken = true
+    let isWritten = false
+    const onWritten = (error?: Error | null) => {
+      if (isWritten) return
+      isWritten = true
       outBytes -= bytes
       if (error) drop(count)
-      else tellDropped()
+      else reportDropped()
       if (outBytes === 0 && lines === '') for (const done of waiting) done()
     }
     try {
-      destination.write(text, taken)
+      destination.write(text, onWritten)
     } catch (error) {
-      taken(error as Error)
+      onWritten(error as Error)
     }
   }
 
-  function tellDropped(): void {
-    if (untoldCount === 0) return
-    const count = untoldCount
-    // The line about it does not come before there is room for it.
-    if (keep(eventLine('warn', 'log.dropped', { count }))) untoldCount -= count
+  function reportDropped(): void {
+    if (unreportedCount === 0) return
+    const count = unreportedCount
+    // If the buffer has no space for this line, a later write reports the number.
+    if (keep(eventLine('warn', 'log.dropped', { count }))) unreportedCount -= count
   }
 
   return {
     write(line: string): void {
       if (!keep(line)) drop(1)
     },
-    /** Hands over what is there now, not at the end of the turn. */
+    /** Writes the buffered lines now instead of at the end of the turn. */
     push,
     get droppedCount(): number {
       return droppedCount
     },
-    /** Waits until the stream has taken everything, at most so long. */
+    /** Waits until the stream has written everything, up to the time limit. */
     async flush(timeoutMs: number): Promise<void> {
       push()
       if (outBytes === 0) return
@@ -201,24 +201,24 @@ function createLogWriter(destination: LogDestination, maxBufferBytes: number) {
     close(): void {
       isClosed = true
       push()
-      // Lines on their way may still fail, so keep listening for errors until they have been taken.
+      // Lines in flight may still fail, so the listener stays until they are written.
       if (outBytes === 0 && isListening) destination.off?.('error', ignore)
     },
   }
 }
 
 /**
- * What the server refuses or cuts below HTTP, where no request is logged or counted: each is counted by its reason and
- * written to the log. A flood does not fill the log: each reason gets a few lines in ten seconds, and then one line that says
- * how many were left out.
+ * Counts and logs connections and requests that the server refuses or cuts below HTTP, where no request is logged. A
+ * flood does not fill the log: each reason gets a few lines in ten seconds, and then one line with the number of the
+ * others.
  */
 export interface Refusals {
   refused(reason: RefusalReason, fields?: LogFields): void
-  /** Logs what was left out so far, and sets no more timers. */
+  /** Logs the numbers of suppressed lines, and stops all timers. */
   close(): void
 }
 
-/** Every reason. docs/observability.md says what each means. */
+/** All reasons. docs/observability.md explains them. */
 export const refusalReasons = [
   'tls_handshake',
   'parse_error',
@@ -244,7 +244,7 @@ export interface RefusalsParts {
 const maxLines = 5
 const windowMs = 10_000
 
-/** What was written of one reason since its first line. */
+/** The lines of one reason within its window. */
 interface Window {
   readonly timer: unknown
   lineCount: number

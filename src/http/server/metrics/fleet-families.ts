@@ -15,9 +15,10 @@ import { capped } from './module-gauges.ts'
 import { queueCountsOf } from './queue-counts.ts'
 
 /**
- * Counts and times of jobs for Prometheus, read at a scrape. `source="fleet"` has the totals of all processes on the store,
- * which every server shows alike; `source="process"` has what passed through this server. Up to 100 namespaces and 100
- * queues have times of their own, and the rest shares `other`. The store bounds the number of kinds.
+ * Counts and times of jobs for Prometheus, read at a scrape. `source="fleet"` has the totals of all processes on the
+ * store; every server shows the same. `source="process"` counts only the jobs that passed through this server. Up to
+ * 100 namespaces and 100 queues have their own times, and all others share `other`. The store limits the number of
+ * kinds.
  */
 export interface SeriesSpace {
   readonly namespace: string
@@ -56,7 +57,7 @@ export function seriesFamilies(spaces: Iterable<SeriesSpace>): readonly Family[]
     counter(
       'signalbox_jobs_total',
       'Attempts and jobs that ended, by outcome: failed attempts are tried again, dead jobs are not.',
-      // All outcomes are shown from the start, so that the first of a kind is an increase.
+      // Shows all outcomes from the start, so that the first event of each is visible as an increase.
       kinds.flatMap(({ labels, cell }) =>
         outcomes.map((outcome) => ({ labels: { ...labels, outcome }, value: cell[outcome] })),
       ),
@@ -86,7 +87,7 @@ interface Line {
   readonly cell: SeriesCell
 }
 
-/** The row of all that is beyond the bound of the store has no names. */
+/** The store has one row without names for all kinds above its limit. */
 function shownNames({ queue, kind }: SeriesTotal): { readonly queue: string; readonly kind: string } {
   return { queue: queue === '' ? 'other' : queue, kind: kind === '' ? 'other' : kind }
 }
@@ -106,7 +107,7 @@ function addUp<Given extends { readonly cell: SeriesCell }>(
   return [...sums.values()]
 }
 
-/** By name, so that the same queues keep their own times. */
+/** Chooses queues by name, so that every scrape shows the same ones. */
 function capQueues(lines: readonly Line[]): readonly Line[] {
   const names = new Set(
     lines
@@ -124,12 +125,12 @@ function nameOf({ namespace, queue }: Labels): string {
   return `${namespace}\n${queue}`
 }
 
-/** Waits in the queue are always shown, the other causes when there were any. */
+/** Always shows waits in the queue, and other causes only if they occurred. */
 function waitsOf({ waits }: SeriesCell): readonly (readonly [WaitCause, Histogram])[] {
   return waits.has('queue') ? [...waits] : [['queue', new Histogram()], ...waits]
 }
 
-/** From five milliseconds to some hours; each is a bound of the histograms that are kept. */
+/** From five milliseconds to some hours. Each is also a bound of the stored histograms. */
 const shownMs = [
   5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000,
   10_000_000,
@@ -143,7 +144,7 @@ function valuesOf(name: string, labels: Labels, times: Histogram): readonly Valu
   })
 }
 
-/** Rows of the store as totals. */
+/** Turns rows of the store into totals. */
 export function totalsOf(
   rows: readonly (Parameters<SeriesCell['addValues']>[0] & Omit<SeriesTotal, 'cell'>)[],
 ): readonly SeriesTotal[] {
@@ -154,10 +155,10 @@ export function totalsOf(
   })
 }
 
-/** A namespace whose queues and services may be scaled. */
+/** A namespace with scaling advice for its queues and services. */
 export type ScaledSpace = Pick<Space, 'namespace' | 'stores' | 'dispatch'>
 
-/** What scaling is read from, in a namespace of this server. Counts of queues are shared with those who watch. */
+/** The inputs of scaling advice in a namespace of this server. It shares the counts of queues with other readers. */
 export function scalingPartsOf(space: ScaledSpace): ScalingParts {
   const { stores } = space
   return {
@@ -167,7 +168,7 @@ export function scalingPartsOf(space: ScaledSpace): ScalingParts {
   }
 }
 
-/** Tasks that no server has claimed yet wait in the store. */
+/** Adds the tasks that wait in the store, because no server has claimed them yet. */
 async function sightOf({ stores, dispatch }: ScaledSpace, service: string): Promise<ServiceSight> {
   const { kinds, now } = await stores.workers.readyKinds(dispatchQueue, maxKinds)
   const unclaimed = kinds.filter(({ kind }) => isKindOf(kind, service))
@@ -184,7 +185,7 @@ async function sightOf({ stores, dispatch }: ScaledSpace, service: string): Prom
 
 const maxKinds = 5_000
 
-/** Queues with a gauge of their own in each namespace: those with the most jobs. A gauge for `other` would say nothing. */
+/** The queues with the most jobs have their own gauge, per namespace. A gauge for `other` would be meaningless. */
 const maxScaled = 50
 
 const scalingsOf: (space: ScaledSpace) => KnownAnswer<readonly Scaling[]> = createKnownAnswers(
@@ -198,7 +199,7 @@ const scalingsOf: (space: ScaledSpace) => KnownAnswer<readonly Scaling[]> = crea
   [],
 )
 
-/** How many workers the queues call for. A store that does not answer leaves it as it was, or out. */
+/** How many workers the queues need. While the store does not answer, shows the last values, or none. */
 export async function scalingFamilies(spaces: Iterable<ScaledSpace>): Promise<readonly Family[]> {
   const shown = capped(spaces).filter(({ label, item }) => label === item.namespace)
   const all = await Promise.all(
@@ -212,7 +213,7 @@ export async function scalingFamilies(spaces: Iterable<ScaledSpace>): Promise<re
   return [
     gauge(
       'signalbox_scaling_wanted_workers',
-      'How many workers the queue calls for; GET /v1/scaling says why.',
+      'How many workers the queue needs; GET /v1/scaling gives the reason.',
       valuesOf(({ wanted }) => wanted),
     ),
     gauge(

@@ -7,39 +7,39 @@ import { type OnTrouble, tellTrouble } from '../background/namespace-work.ts'
 import type { SchemaStatus, Served } from '../call.ts'
 
 /**
- * Whether this server takes work: the store answers, its schema fits, every loop moves, and the server is not shutting
- * down. Probes ask often and from several places, so one ping of the store serves all of them.
+ * Whether this server accepts work: the store answers, its schema fits, every loop runs, and the server is not shutting
+ * down. Several probes ask often, so they share one ping of the store.
  *
- *     ask ──▶ verdict of the last second? ──yes──▶ that
- *              └─no─▶ one ping under way, at most 2 s ──▶ verdict
+ *     probe ──▶ verdict of the last second? ──yes──▶ that verdict
+ *                └─no─▶ one shared ping, at most 2 s ──▶ new verdict
  *
- * A ping that hangs is given up: the verdict is `timeout`, and 5 s after it began the next may try, since a connection
- * that died silently answers no more. Nothing else is kept, so a store that is back is found within seconds.
+ * If a ping hangs, the verdict is `timeout`. The next ping may start 5 s after the hanging one, because a connection
+ * that died silently never answers. No other state is kept, so the server detects a recovered store within seconds.
  *
- * Errors of a store may hold addresses and names. Only the code and its meaning are shown.
+ * Errors of a store may contain addresses and names. The answer shows only the code and its meaning.
  */
 export interface Health {
-  /** The process is alive, whatever else is wrong. */
+  /** The process is alive, even if all other checks fail. */
   live(): Alive
-  /** Every check; `status` is `ready` when all are well, else `unready`. Never throws. */
+  /** Runs every check. `status` is `ready` if all succeed, else `unready`. Never throws. */
   ready(): Promise<Readiness & { readonly status: 'ready' | 'unready' }>
   /** Whether the store answers. */
   storeUp(): Promise<boolean>
 }
 
-/** What health is judged by. */
+/** The inputs of the checks. */
 export interface HealthParts {
   readonly store: Pick<Served, 'ping' | 'migrator'>
-  /** The loops as they are now. */
+  /** The present loops. */
   loops(): Iterable<Pick<Loop, 'name' | 'healthy'>>
   isDraining(): boolean
-  /** Told whenever the answer of `ready` is another than before, for the log. */
+  /** Called when the status changes, for the log. */
   readonly onChange?: (readiness: Readiness) => void
   /** @default the process's own */
   readonly clock?: Clock
 }
 
-/** How patient health is. */
+/** Time limits of the checks. */
 export const healthDefaults: {
   readonly pingTimeoutMs: number
   readonly keepMs: number
@@ -47,7 +47,7 @@ export const healthDefaults: {
 } = { pingTimeoutMs: 2_000, keepMs: 1_000, replaceMs: 5_000 }
 
 type Check = Readiness['checks'][number]
-/** What the store was found to be. */
+/** The result of a check of the store. */
 interface Verdict {
   readonly store: Check
   readonly schema: Check
@@ -55,7 +55,7 @@ interface Verdict {
 
 export function createHealth(parts: HealthParts): Health {
   const askStore = createStoreProbe(parts.store, parts.clock ?? systemClock)
-  // That all is well is no news.
+  // A server that starts as ready logs nothing.
   let lastStatus: 'ready' | 'unready' = 'ready'
 
   return {
@@ -94,11 +94,11 @@ function drainCheck(isDraining: boolean): Check {
     : { name: 'accepting', ok: true }
 }
 
-/** Asks the store one thing at a time, however many want to know. */
+/** Runs one check of the store at a time, which all callers share. */
 function createStoreProbe(store: HealthParts['store'], clock: Clock): () => Promise<Verdict> {
   const { pingTimeoutMs, keepMs, replaceMs } = healthDefaults
   let last: { readonly verdict: Verdict; readonly at: number } | undefined
-  let underWay: { readonly since: number; readonly verdict: Promise<Verdict> } | undefined
+  let inFlight: { readonly since: number; readonly verdict: Promise<Verdict> } | undefined
 
   function begin(): Promise<Verdict> {
     const asked = askStore(store)
@@ -110,12 +110,12 @@ function createStoreProbe(store: HealthParts['store'], clock: Clock): () => Prom
       last = { verdict: found, at: clock.now() }
       return found
     })
-    const mine = { since: clock.now(), verdict }
-    underWay = mine
+    const own = { since: clock.now(), verdict }
+    inFlight = own
     const over = () => {
-      if (underWay === mine) underWay = undefined
+      if (inFlight === own) inFlight = undefined
     }
-    // By the store's own end, not by the deadline: until then another ping would only queue up behind it.
+    // Waits for the store, not for the deadline: until then, another ping would only wait behind this one.
     void asked.then(over)
     return verdict
   }
@@ -123,7 +123,7 @@ function createStoreProbe(store: HealthParts['store'], clock: Clock): () => Prom
   return async () => {
     const now = clock.now()
     if (last !== undefined && now - last.at <= keepMs) return last.verdict
-    if (underWay !== undefined && now - underWay.since < replaceMs) return underWay.verdict
+    if (inFlight !== undefined && now - inFlight.since < replaceMs) return inFlight.verdict
     return begin()
   }
 }
@@ -135,13 +135,13 @@ async function askStore(from: HealthParts['store']): Promise<Verdict> {
   try {
     await from.ping()
   } catch (error) {
-    return { store: { name: 'store', ok: false, detail: inWords(error) }, schema: unknownSchema }
+    return { store: { name: 'store', ok: false, detail: describeError(error) }, schema: unknownSchema }
   }
   const store: Check = { name: 'store', ok: true }
   try {
     return { store, schema: schemaCheck(await from.migrator.status()) }
   } catch (error) {
-    return { store, schema: { ...unknownSchema, detail: inWords(error) } }
+    return { store, schema: { ...unknownSchema, detail: describeError(error) } }
   }
 }
 
@@ -153,26 +153,26 @@ function schemaCheck({ current, latest, isRunnable, isBeforeBaseline }: SchemaSt
   return { name: 'schema', ok: false, detail }
 }
 
-function inWords(error: unknown): string {
+function describeError(error: unknown): string {
   const code = isSignalboxError(error) && Object.hasOwn(errorCodes, error.code) ? error.code : 'internal'
   return `${code}: ${errorCodes[code].meaning}`
 }
 
 /**
- * Leases, due times and windows use the store's clock. If that clock is set while the store works, leases end early or
- * late. Tokens keep this safe, but an operator should know. Each check compares the store's clock with this process's
- * monotonic clock.
+ * Detects changes of the store's clock. Leases, due times and windows use it. If it is set while the store works,
+ * leases end early or late. Tokens keep this safe, but an operator should know. Each check compares the store's clock
+ * with this process's monotonic clock.
  */
 export interface ClockWatch {
   readonly loop: Loop
-  /** The last jump, for an hour. */
+  /** The last jump, if it is less than an hour old. */
   jump(): ClockJump | undefined
 }
 
 export interface ClockJump {
-  /** By this machine's clock. */
+  /** The time of the detection by this machine's clock. */
   readonly at: number
-  /** Forward when above zero. */
+  /** The size of the jump; forward if positive. */
   readonly byMs: number
 }
 
@@ -185,12 +185,12 @@ export interface ClockWatchParts {
   readonly lookMs?: number | undefined
 }
 
-/** Less is what a slow answer or a clock that is being slewed comes to. */
-const leastMs = 2_000
+/** A slow answer or a slewed clock can cause smaller differences. */
+const minJumpMs = 2_000
 const keepMs = 3_600_000
 
 export function createClockWatch({ now, onJump, onTrouble, lookMs = 10_000 }: ClockWatchParts): ClockWatch {
-  let last: { readonly store: number; readonly own: number; readonly sureToMs: number } | undefined
+  let last: { readonly store: number; readonly own: number; readonly errorMs: number } | undefined
   let found: { readonly jump: ClockJump; readonly own: number } | undefined
 
   const loop = createLoop({
@@ -200,16 +200,16 @@ export function createClockWatch({ now, onJump, onTrouble, lookMs = 10_000 }: Cl
       const askedAt = performance.now()
       const store = await now()
       const answeredAt = performance.now()
-      // The store read its clock somewhere between the two.
-      const look = { store, own: (askedAt + answeredAt) / 2, sureToMs: (answeredAt - askedAt) / 2 }
+      // The store read its clock at some moment between the two.
+      const reading = { store, own: (askedAt + answeredAt) / 2, errorMs: (answeredAt - askedAt) / 2 }
       if (last !== undefined) {
-        const byMs = Math.round(look.store - last.store - (look.own - last.own))
-        if (Math.abs(byMs) > leastMs + look.sureToMs + last.sureToMs) {
-          found = { jump: { at: Date.now(), byMs }, own: look.own }
+        const byMs = Math.round(reading.store - last.store - (reading.own - last.own))
+        if (Math.abs(byMs) > minJumpMs + reading.errorMs + last.errorMs) {
+          found = { jump: { at: Date.now(), byMs }, own: reading.own }
           onJump(found.jump)
         }
       }
-      last = look
+      last = reading
       return 'idle'
     },
   })

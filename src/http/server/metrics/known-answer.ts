@@ -1,8 +1,8 @@
 import { within } from '../../../core/clock.ts'
 
 /**
- * What the store answers to a question that many ask: overviews and scrapes. It is asked at most every two seconds, however
- * many callers there are. Where the answer is late or fails, the one before is used.
+ * An answer of the store that many callers share, such as overviews and scrapes. The server asks the store at most
+ * every two seconds. If the answer is late or fails, callers get the previous one.
  */
 export interface KnownAnswer<Answer> {
   /** `waitMs`: how long to wait for the store. @default a second */
@@ -12,7 +12,7 @@ export interface KnownAnswer<Answer> {
 const keepMs = 2_000
 const patienceMs = 1_000
 
-/** One answer for each asked object, so that all callers share it. */
+/** Keeps one answer for each object, so that all callers share it. */
 export function createKnownAnswers<Asked extends object, Answer>(
   question: (asked: Asked) => Promise<Answer>,
   none: Answer,

@@ -5,31 +5,31 @@ import type { LockKey, LockStore } from '../../../locks/index.ts'
 import { CappedSeries, workBounds } from './metric-registry.ts'
 
 /**
- * Counts the locks that are taken through this server, from the answers of the store: waits, holds, waiters and leases that
- * ended. A release does not name its beginning, so the meter remembers each waiter and holder until the end. What began at
- * another server has no times here. The meter asks the store nothing.
+ * Counts the locks that callers take through this server: waits, holds, waiters and expired leases. It reads the
+ * answers of the store and sends no requests of its own. A release does not say when its hold began, so the meter
+ * remembers each waiter and holder until the end. It measures no wait or hold that began at another server.
  *
  *     acquire ──▶ queued ──▶ granted (a wait ends, a hold begins) ──▶ released, lost (the hold ends)
  *                   └──────▶ completed, failed, gone
  *
- * People choose the names of operations, and a metric must not grow with them. Up to 100 operations have their own series,
- * all others share those of `other`. Resources and nodes are never shown.
+ * Users choose the names of operations, so the number of series needs a limit. Up to 100 operations have their own
+ * series, and all others share `other`. The metrics never show resources and nodes.
  */
 export interface LockMeter {
-  /** The same store, counted. Its answers do not change. */
+  /** Wraps a store to count its answers, which do not change. */
   store(namespace: string, store: LockStore): LockStore
 }
 
-/** How much a meter remembers, at half a kilobyte each. Beyond that it forgets the oldest. */
+/** How much a meter remembers, at half a kilobyte each. Above the limit it forgets the oldest. */
 export const lockMeterLimits: {
   readonly operations: number
   readonly waiting: number
   readonly held: number
 } = { operations: 100, waiting: 50_000, held: 50_000 }
 
-/** `gone`: the waiter left, was evicted, or its deadline or lease was over. */
+/** `gone`: the waiter left, an operator evicted it, or its deadline or lease ended. */
 type WaitEnd = 'granted' | 'completed' | 'failed' | 'gone'
-/** `lost`: the lease ended, the holder was evicted, or the turn was never taken up. */
+/** `lost`: the lease ended, an operator evicted the holder, or the requester never took up its grant. */
 type HoldEnd = 'success' | 'failure' | 'lost'
 
 type Step = Pick<Awaited<ReturnType<LockStore['acquire']>>, 'notified' | 'elsewhere'>
@@ -57,8 +57,9 @@ interface Cells {
 interface Waiting {
   readonly cells: Cells
   readonly since: number
-  /** When it last asked, and when it loses its position unless it asks again. */
+  /** When the waiter last asked. */
   seenAt: number
+  /** When the waiter loses its position unless it asks again. */
   goneAt: number
 }
 
@@ -77,7 +78,7 @@ export function createLockMeter(registry: Registry, clock: Clock): LockMeter {
   const labelNames = ['namespace', 'operation']
   const waitSeconds = new Histogram({
     name: 'signalbox_lock_wait_seconds',
-    help: 'From asking for a lock to the end of the wait, both through this server, by outcome; 0 where it was free.',
+    help: 'From asking for a lock to the end of the wait, both through this server, by outcome; 0 if the lock was free.',
     labelNames: [...labelNames, 'outcome'],
     buckets: workBounds,
     registers,
@@ -98,7 +99,7 @@ export function createLockMeter(registry: Registry, clock: Clock): LockMeter {
   })
   const expired = new Counter({
     name: 'signalbox_lock_expired_total',
-    help: 'Turns that ended because their lease ended. One server finds and counts each.',
+    help: 'Holds that ended because their lease ended. One server finds and counts each.',
     labelNames,
     registers,
   })
@@ -123,7 +124,7 @@ export function createLockMeter(registry: Registry, clock: Clock): LockMeter {
       expired.remove(labels)
     },
   })
-  /** In the order in which they last asked. All of them have the same time to ask again. */
+  /** In the order in which they last asked. All waiters have the same time to ask again. */
   const waiting = new Map<string, Waiting>()
   /** Oldest first. */
   const held = new Map<string, Holding>()
@@ -135,7 +136,7 @@ export function createLockMeter(registry: Registry, clock: Clock): LockMeter {
     const name = nameOf(queue, who)
     const now = clock.now()
     const known = waiting.get(name)
-    // Deleted first, so that it becomes the last.
+    // Deletes the entry first, so that it moves to the end.
     if (known !== undefined) waiting.delete(name)
     else if (waiting.size >= lockMeterLimits.waiting) forgetFirstWaiter()
     const waiter = known ?? { cells: cellsOf(queue), since: now, seenAt: now, goneAt: now }
@@ -153,7 +154,7 @@ export function createLockMeter(registry: Registry, clock: Clock): LockMeter {
     }
   }
 
-  /** The cells in which it was counted; undefined: it did not wait here. */
+  /** Returns the cells of a waiter; undefined if it did not wait at this server. */
   function waitEnded(name: string, end: WaitEnd): Cells | undefined {
     const waiter = waiting.get(name)
     if (waiter === undefined) return undefined
@@ -170,7 +171,7 @@ export function createLockMeter(registry: Registry, clock: Clock): LockMeter {
     return cells
   }
 
-  /** A waiter asks now and then to keep its position. One that does not is gone, or asks another server. */
+  /** Forgets waiters that no longer ask to keep their position: they are gone, or ask another server. */
   function forgetGone(): void {
     const now = clock.now()
     for (const [name, { cells, since, seenAt, goneAt }] of waiting) {
@@ -192,7 +193,7 @@ export function createLockMeter(registry: Registry, clock: Clock): LockMeter {
     hold.cells.held(end, clock.now() - hold.since)
   }
 
-  /** A step names the requesters whose standing it changed. A holder among them holds no longer. */
+  /** A step names the requesters whose standing it changed. A holder among them no longer holds the lock. */
   function countNotified(queue: WaitQueue, { requesters, lapsed }: Notified): void {
     if (lapsed) cellsOf(queue).expired.inc()
     for (const who of requesters) holdEnded(nameOf(queue, who), 'lost')
@@ -216,7 +217,7 @@ export function createLockMeter(registry: Registry, clock: Clock): LockMeter {
     if (standing?.status === 'queued') {
       waits(queue, who, leaseMs)
     } else if (standing?.status === 'granted') {
-      // A requester that neither waited nor was granted by this step asked again for what it has.
+      // A requester that did not wait, and that this step did not grant, already held the lock and asked again.
       const isNew = notified.requesters.some((one) => isSame(one, who))
       const cells = waitEnded(name, 'granted') ?? (isNew ? grantedAtOnce(queue) : undefined)
       if (cells) holds(name, cells)
@@ -226,7 +227,7 @@ export function createLockMeter(registry: Registry, clock: Clock): LockMeter {
     }
   }
 
-  /** A waiter of another server is counted there. */
+  /** Another server counts its own waiters. */
   function calledNext(name: string): void {
     const cells = waitEnded(name, 'granted')
     if (cells) holds(name, cells)
@@ -235,7 +236,7 @@ export function createLockMeter(registry: Registry, clock: Clock): LockMeter {
   function countStore(namespace: string, store: LockStore): LockStore {
     const queueOf = ({ operation, resource }: LockKey): WaitQueue => ({ namespace, operation, resource })
     return {
-      // Without async: every turn calls these, and each further promise adds to its time.
+      // Not async: every lock calls these methods, and each further promise costs time.
       acquire: (key, ask, times) =>
         store.acquire(key, ask, times).then((answer) => {
           const queue = queueOf(key)

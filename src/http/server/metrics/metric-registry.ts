@@ -1,11 +1,11 @@
 import { collectDefaultMetrics, type Histogram, Registry } from 'prom-client'
 
 /**
- * What the server adds to prom-client: metrics that are read at a scrape, a view of one namespace, and a bound on series
- * whose names people choose.
+ * Extends prom-client: metrics that are read at a scrape, a view of one namespace, and a limit on series whose names
+ * users choose.
  */
 
-/** A metric that is read when a scrape asks for it. */
+/** A metric that is read at a scrape. */
 export interface Family {
   readonly name: string
   readonly help: string
@@ -18,7 +18,7 @@ export type Labels = Readonly<Record<string, string | number>>
 export interface Value {
   readonly labels: Labels
   readonly value: number
-  /** Where it is not the family's own: `…_bucket`, `…_sum`, `…_count`. */
+  /** A name other than the family's: `…_bucket`, `…_sum`, `…_count`. */
   readonly metricName?: string
 }
 
@@ -30,7 +30,7 @@ export function counter(name: string, help: string, values: readonly Value[]): F
   return { name, help, type: 'counter', values }
 }
 
-/** The values of one histogram of the family `name`: how many were within each bound, in milliseconds. */
+/** The values of a histogram of the family `name`: how many measurements are within each bound, in milliseconds. */
 export function bucketsOf(
   name: string,
   labels: Labels,
@@ -53,16 +53,16 @@ export function bucketsOf(
   ]
 }
 
-/** The content type of the text. */
+/** The content type of a scrape. */
 export const metricsType: string = Registry.PROMETHEUS_CONTENT_TYPE
 
-/** Adds a family to a registry. A registry asks a metric for its values by `get`, and prints them. */
+/** Adds a family to a registry. A registry reads a metric by `get`. */
 export function registerFamily(registry: Registry, family: Family): void {
   const metric = { ...family, get: async () => family }
   registry.registerMetric(metric as unknown as Histogram)
 }
 
-/** The same metrics, without the values of other namespaces. */
+/** Copies a registry without the values of other namespaces. */
 export async function viewOf(registry: Registry, namespace: string): Promise<Registry> {
   const view = new Registry()
   for (const family of (await registry.getMetricsAsJSON()) as unknown as Family[]) {
@@ -75,9 +75,9 @@ export async function viewOf(registry: Registry, namespace: string): Promise<Reg
 let processRegistry: Registry | undefined
 
 /**
- * Watches the process from the first scrape on: processor, memory, file descriptors, garbage collection, lag of the event
- * loop. prom-client measures the lag by a timer of 10 ms, which a server that is never scraped does not need. One process has
- * one registry for all its servers, because prom-client never stops watching.
+ * Measures the process from the first scrape on: processor, memory, file descriptors, garbage collection, lag of the
+ * event loop. prom-client measures the lag with a timer of 10 ms, which a server without scrapes does not need. All
+ * servers of a process share one registry, because prom-client never stops measuring.
  */
 export function watchProcess(): Registry {
   if (processRegistry === undefined) {
@@ -104,14 +104,14 @@ export interface CappedSeriesOptions<Cells, Name extends string> {
   readonly remove: (labels: Readonly<Record<Name, string>>) => void
 }
 
-/** A set of labels is forgotten after this time without use. */
+/** A full set drops labels that were unused for this time. */
 export const idleMs = 3_600_000
-/** How often a full set is searched for idle labels. */
+/** How often a full set searches for idle labels. */
 const sweepMs = 60_000
 
 /**
- * Series by names that people choose. There are never more than `limit`, and one for all `other` names. When the set is full,
- * series that were not used for an hour make room.
+ * Series by names that users choose: at most `limit`, and one for all `other` names. A full set drops series that were
+ * unused for an hour.
  */
 export class CappedSeries<Cells, Name extends string = string> {
   readonly #options: CappedSeriesOptions<Cells, Name>
@@ -126,7 +126,7 @@ export class CappedSeries<Cells, Name extends string = string> {
     this.#options = options
   }
 
-  /** The cells of these names, made when they are new. */
+  /** Returns the cells of these names, and creates them on first use. */
   find(names: readonly string[], now: number): Cells {
     const { limit, create } = this.#options
     // No name contains a control character.

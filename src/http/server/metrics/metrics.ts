@@ -45,60 +45,61 @@ import { knownProblemsOf } from './overview.ts'
 import { type MeteredSpace, queueFamilies } from './queue-counts.ts'
 
 /**
- * What operators watch. prom-client counts what happens; everything else is read at a scrape. A scrape shows the namespaces
- * that its caller may see. A broken store makes it shorter, never an error.
+ * Metrics for operators. prom-client counts events; all other values are read at a scrape. A scrape shows the
+ * namespaces that its caller may see. If the store fails, the scrape leaves out values, but never fails.
  */
 export interface Metrics {
-  /** A request has come in. Every one of them ends with `request`. */
+  /** A request arrived. Every request ends with a call of `request`. */
   requestBegan(): void
-  /** The request was answered, or its client has gone. `routeId` is undefined when there is no such route. */
+  /** The server answered the request, or its client left. `routeId` is undefined for an unknown route. */
   request(routeId: string | undefined, status: number, seconds: number): void
   streamOpened(): void
-  /** `dropped`: the server cut it, because its reader was too slow. */
+  /** `dropped`: the server cut the stream, because its reader was too slow. */
   streamClosed(how: 'ended' | 'dropped'): void
   /** A claim begins to wait for a job. */
   claimWaits(): void
+  /** The wait of a claim ended. */
   claimWaited(): void
-  /** A task was given to its first node, this long after it was submitted. */
+  /** The server dispatched a task to its first node, `waitedMs` after the submit. */
   taskPlaced(namespace: string, waitedMs: number): void
   /** Counts the locks of a namespace. */
   readonly countLocks: LockMeter['store']
   /** The store failed a request. */
   storeFailed(code: ErrorCode): void
-  /** A connection was refused or cut below HTTP. */
+  /** The server refused or cut a connection below HTTP. */
   refused(reason: RefusalReason): void
-  /** The act of an operator could not be written to the audit. */
+  /** The server could not write an operator's action to the audit. */
   auditFailed(): void
-  /** Everything that the caller may see, in the text format of Prometheus. */
+  /** All metrics that the caller may see, in the text format of Prometheus. */
   text(view: MetricsView): Promise<string>
 }
 
-/** A namespace that is shown. */
+/** A namespace, as metrics read it. */
 export type MetricsSpace = MeteredSpace &
   CountedSpace &
   NodesSpace & {
     readonly monitor?: Pick<Monitor, 'problems'>
-    /** What this server counts of jobs. Undefined: nothing is counted. */
+    /** This server's counts of jobs. Undefined: the server does not count. */
     readonly activity?: Pick<SeriesRecorder, 'totals'> | undefined
     readonly stores: { readonly series?: Pick<SeriesStore, 'totals'> }
-    /** Queues that are scaled. Undefined: nothing is counted. */
+    /** The source of scaling advice. Undefined: the server does not count. */
     readonly scaled?: ScaledSpace | undefined
   }
 
-/** Who scrapes. */
+/** The caller of a scrape. */
 export interface MetricsView {
   /** The caller's own namespace. */
   readonly space: MetricsSpace
-  /** Whether the caller may see the others, too. */
+  /** Whether the caller may see all namespaces. */
   readonly everyNamespace: boolean
 }
 
-/** What metrics are read from. */
+/** The sources of the metrics. */
 export interface MetricsParts {
   readonly routes: readonly Pick<Route, 'id'>[]
   /** The namespaces in use. */
   spaces(): Iterable<MetricsSpace>
-  /** What this server has sent. */
+  /** The notifications that this server has sent. */
   sendings(): Iterable<NamespaceSendings>
   storeUp(): Promise<boolean>
   loops(): Iterable<Pick<Loop, 'name' | 'healthy' | 'restarts'>>
@@ -110,7 +111,7 @@ export interface MetricsParts {
   readonly clock?: Clock
 }
 
-/** Namespaces with their own times of dispatch; all others share those of `other`. */
+/** The number of namespaces with their own dispatch times; all others share `other`. */
 const maxNamespaces = 100
 
 export function createMetrics(parts: MetricsParts): Metrics {
@@ -187,7 +188,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
         seriesOf(spaces.values()),
         scalingFamilies([...spaces.values()].flatMap(({ scaled }) => scaled ?? [])),
         problemsOf(spaces.values(), sendings),
-        // It has its own deadline.
+        // `storeUp` has its own deadline.
         parts.storeUp().catch(() => false),
       ])
       const read = new Registry()
@@ -210,7 +211,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
   }
 }
 
-/** A store that does not answer leaves the totals of the fleet as they were, or out. */
+/** While the store does not answer, shows the last totals of the fleet, or none. */
 const fleetTotalsOf: (store: Pick<SeriesStore, 'totals'>) => KnownAnswer<readonly SeriesTotal[]> =
   createKnownAnswers(
     async (store) => totalsOf((await store.totals()).filter(({ queue }) => !isReserved(queue))),
@@ -227,7 +228,7 @@ function seriesOf(spaces: Iterable<MetricsSpace>): Promise<readonly SeriesSpace[
   )
 }
 
-/** Only where notifications are sent: a namespace without subscriptions has no such problem. */
+/** Reads only namespaces for which this server sends: a namespace without subscriptions has no such problem. */
 function problemsOf(
   spaces: Iterable<MetricsSpace>,
   sendings: readonly NamespaceSendings[],
@@ -256,17 +257,17 @@ function createCounters(registry: Registry) {
     'Connections refused or cut below HTTP, by reason.',
     'reason',
   )
-  // Shown from the start, so that the first of a kind is an increase.
+  // Shows all reasons from the start, so that the first event of each is visible as an increase.
   for (const reason of refusalReasons) refusals.inc({ reason }, 0)
   return {
     refusals,
     requests: count('signalbox_http_requests_total', 'Requests by route and status.', 'route', 'status'),
     requestSeconds: times(
       'signalbox_http_request_seconds',
-      'How long a request took, its wait for a job included; streams until they ended.',
+      'How long a request took, including its wait for a job; for a stream, until its end.',
       'route',
     ),
-    inFlight: now('signalbox_http_requests_in_flight', 'Requests under way, streams included.'),
+    inFlight: now('signalbox_http_requests_in_flight', 'Requests in flight, including streams.'),
     streamsOpen: now('signalbox_streams_open', 'Open streams of events.'),
     streams: count('signalbox_streams_total', 'Streams that were opened.'),
     streamsDropped: count(
@@ -288,20 +289,21 @@ function createCounters(registry: Registry) {
 }
 
 /**
- * Requests as commands of the recorder: `http.<route>`. What they ask of the store is their wait, the rest their hold, and
- * the time for which a claim waits for a job is neither.
+ * Records requests as commands of the contention recorder: `http.<route>`. A request waits while the store works for
+ * it, and holds otherwise. The time in which a claim waits for a job counts as neither.
  */
 export interface RequestMeter {
-  /** The same API, measured. */
+  /** Wraps the API to record its requests. */
   meter(api: Api): Api
-  /** The request under way turned out to be one of this route. */
-  isOf(route: Route | undefined): void
-  /** The request under way waits for a job, and waits no longer. */
-  rests(): void
-  resumes(): void
+  /** Sets the route of the current request. */
+  setRoute(route: Route | undefined): void
+  /** The current request begins to wait for a job. */
+  pause(): void
+  /** The current request no longer waits for a job. */
+  resume(): void
 }
 
-/** A distant store or a slow disk makes every request wait; only unusual waits are reported. */
+/** Reports only unusual waits: with a distant store or a slow disk, every request waits. */
 const warnMs = 1_000
 
 export function createRequestMeter(
@@ -319,8 +321,8 @@ export function createRequestMeter(
           contention.during(unknown, () => api.answer(incoming, requestId), requestId),
       }
     },
-    isOf: (route) => contention.command.is((route && kinds.get(route.id)) ?? unknown),
-    rests: () => contention.command.rest(),
-    resumes: () => contention.command.resume(),
+    setRoute: (route) => contention.command.is((route && kinds.get(route.id)) ?? unknown),
+    pause: () => contention.command.rest(),
+    resume: () => contention.command.resume(),
   }
 }

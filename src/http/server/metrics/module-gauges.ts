@@ -5,24 +5,24 @@ import type { OnceStats } from '../../../once/index.ts'
 import { bucketsOf, counter, type Family, gauge, type Value } from './metric-registry.ts'
 
 /**
- * What guards, senders, the monitor and dispatch count themselves, read at a scrape. Each namespace counts for itself. Up to
- * 100 namespaces are shown by name, and the rest are added up as `other`. The first five counters have the names that
- * `GET /v1/once/stats` uses.
+ * Counts of guards, senders, the monitor and dispatch, read at a scrape. Each namespace has its own counts. A scrape
+ * shows up to 100 namespaces by name and adds up the rest as `other`. The first five counters have the names of `GET
+ * /v1/once/stats`.
  */
 
-/** A namespace, and what it counted of guards. */
+/** A namespace and its counts of guards. */
 export interface CountedSpace {
   readonly namespace: string
   readonly tally: { stats(): OnceStats }
 }
 
-/** What was sent for a namespace, by type of channel. */
+/** The notifications sent for a namespace, by type of channel. */
 export interface NamespaceSendings {
   readonly namespace: string
   readonly counts: Readonly<Record<string, Readonly<SendingCounts>>>
 }
 
-/** How many namespaces are shown by name. */
+/** How many namespaces a scrape shows by name. */
 export const onceMeterLimit = 100
 
 const named: Readonly<Record<NamedCount, string>> = {
@@ -39,7 +39,7 @@ export function onceFamilies(spaces: Iterable<CountedSpace>): readonly Family[] 
   const all = capped(spaces).map(({ label, item }) => ({ namespace: label, ...item.tally.stats() }))
   const answers = all.flatMap(({ namespace, answers }) =>
     Object.entries(answers)
-      // Answers that the store did not give have their own counter.
+      // Answers without the store have their own counter.
       .filter(([guard]) => guard !== 'degraded')
       .flatMap(([guard, outcomes]) =>
         Object.entries(outcomes).map(([outcome, value]) => line({ namespace, guard, outcome }, value)),
@@ -59,13 +59,13 @@ export function onceFamilies(spaces: Iterable<CountedSpace>): readonly Family[] 
     counter('signalbox_once_total', 'Answers of guards, by guard and outcome.', summed(answers)),
     counter(
       'signalbox_once_degraded_total',
-      'Answers that the policy gave because the store did not.',
+      'Answers by the policy, because the store did not answer.',
       summed(degraded),
     ),
   ]
 }
 
-/** How the notifications of this server's senders ended. */
+/** The outcomes of notifications of this server's senders. */
 export function sendingFamilies(sendings: Iterable<NamespaceSendings>): readonly Family[] {
   const values = capped(sendings).flatMap(({ label, item }) =>
     Object.entries(item.counts).flatMap(([channel, counts]) =>
@@ -76,7 +76,7 @@ export function sendingFamilies(sendings: Iterable<NamespaceSendings>): readonly
   return [counter('signalbox_notifications_total', help, summed(values))]
 }
 
-/** Each with the namespace it is shown by; by name, so that from one scrape to the next the same ones are shown. */
+/** Adds the shown label to each namespace. Chooses namespaces by name, so that every scrape shows the same ones. */
 export function capped<Item extends { readonly namespace: string }>(
   items: Iterable<Item>,
 ): readonly { readonly label: string; readonly item: Item }[] {
@@ -88,7 +88,7 @@ function line(labels: Value['labels'], value: number): Value {
   return { labels, value }
 }
 
-/** Values with the same labels are added up: those of `other`. */
+/** Adds up values with equal labels, such as `other`. */
 function summed(values: readonly Value[]): readonly Value[] {
   const sums = new Map<string, Value>()
   for (const { labels, value } of values) {
@@ -98,10 +98,10 @@ function summed(values: readonly Value[]): readonly Value[] {
   return [...sums.values()]
 }
 
-/** Subscriptions with a label of their own: those with the most dead notifications. All others share one, `other`. */
+/** The subscriptions with the most dead notifications have their own label. All others share `other`. */
 export const namedSubscriptions = 100
 
-/** By subscription, so that an alert names it. People choose these names, so their number is bounded. */
+/** Counts by subscription, so that an alert names it. Users choose these names, so their number is limited. */
 export function problemFamilies(
   namespaces: readonly { readonly label: string; readonly problems: MonitorProblems }[],
 ): readonly Family[] {
@@ -118,32 +118,32 @@ export function problemFamilies(
   return [
     gauge(
       'signalbox_notifications_dead',
-      'Notifications that were given up and not sent again, by subscription, in the namespaces that this server sends for.',
+      'Notifications that were given up and not sent again, by subscription, in namespaces for which this server sends.',
       summed(dead),
     ),
     gauge(
       'signalbox_subscriptions_unreadable',
-      'Subscriptions whose channel is sealed and does not open here: the key is missing, or the seal is broken.',
+      'Subscriptions whose sealed channel this server cannot open: the key is missing, or the seal is broken.',
       summed(unreadable),
     ),
   ]
 }
 
-/** A namespace, how many nodes are connected to this server in it, by status, and how its services stand here. */
+/** A namespace, with the nodes connected to this server by status, and the counts of its services here. */
 export interface NodesSpace {
   readonly namespace: string
   nodeStates?(): ReadonlyMap<string, number>
   serviceCounts?(): readonly ServiceCounts[]
 }
 
-/** Nodes choose the names of services: more lines than these, over all namespaces, are added up as `other`. */
+/** Nodes choose the names of services. Services above this limit, over all namespaces, are added up as `other`. */
 export const maxServiceLines = 500
 
 interface ServiceLine extends ServiceCounts {
   readonly namespace: string
 }
 
-/** Each server shows its own nodes and the tasks that wait at it, so that those of all servers add up. */
+/** Each server shows only its own nodes and waiting tasks, so that the sums over all servers are right. */
 export function nodeFamilies(spaces: Iterable<NodesSpace>): readonly Family[] {
   const nodes: Value[] = []
   const lines: ServiceLine[] = []
@@ -174,13 +174,15 @@ export function nodeFamilies(spaces: Iterable<NodesSpace>): readonly Family[] {
     ),
     gauge(
       'signalbox_slots_used',
-      'Those of them in use.',
+      'Slots in use of the nodes that are connected here.',
       valuesOf(({ used }) => used),
     ),
   ]
 }
 
-/** The lines in which most waits keep their names; those in which nothing waits and no slot is used give way first. */
+/**
+ * Shows the services with the most waiting tasks by name. Adds up services without waiting tasks and used slots first.
+ */
 function cappedServices(lines: readonly ServiceLine[]): readonly ServiceLine[] {
   if (lines.length <= maxServiceLines) return lines
   const byWeight = lines.toSorted((a, b) => b.waiting - a.waiting || b.used - a.used || b.slots - a.slots)
@@ -199,8 +201,8 @@ function cappedServices(lines: readonly ServiceLine[]): readonly ServiceLine[] {
 }
 
 /**
- * Waits, holds and who waited on whom. Kinds and cells are bounded in number and contain no data of users, so every caller
- * that may scrape sees all of them.
+ * Waits, holds, and which command waited for which. The number of kinds and cells is limited and they contain no user
+ * data, so every caller of a scrape sees all of them.
  */
 export function waitFamilies(contention: Pick<Contention, 'series'>): readonly Family[] {
   const { kinds, matrix } = contention.series(boundsMs)
@@ -220,7 +222,7 @@ export function waitFamilies(contention: Pick<Contention, 'series'>): readonly F
   ]
 }
 
-/** From a tenth of a millisecond: a turn that takes one is long. */
+/** Begins at a tenth of a millisecond, because a turn of one millisecond is long. */
 const boundsMs = [0.1, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000]
 
 function waitsOf(name: string, kind: string, { counts, count, sumMs }: BoundCounts): readonly Value[] {

@@ -12,8 +12,8 @@ import { createKnownAnswers, type KnownAnswer } from './known-answer.ts'
 import { queueCountsOf } from './queue-counts.ts'
 
 /**
- * What a dashboard shows first. The store is asked for the counts of queues, at most once a second however many look, and
- * for the problems of the monitor, at most every two; all the rest is known here already.
+ * The overview page of the dashboard. For all readers together, the server reads the counts of queues at most once a
+ * second, and the problems of the monitor, the counts of the last hour and the workers at most every two seconds.
  */
 export interface Overviews {
   me(principal: Principal): Me
@@ -24,7 +24,7 @@ export interface OverviewParts {
   readonly served: Pick<Served, 'name' | 'warnings'>
   readonly spaces: Iterable<{ readonly namespace: string }>
   readonly health: Pick<Health, 'ready'>
-  /** The last time that the store's clock was set, if that is not long ago. */
+  /** The last jump of the store's clock, if it is recent. */
   clockJump(): ClockJump | undefined
 }
 
@@ -114,14 +114,14 @@ function checkProblems({ checks }: Readiness): readonly OverviewProblem[] {
   )
 }
 
-/** The store's clock was set: leases may have ended early, or end late. */
+/** The store's clock was set: leases may have ended early, or may end late. */
 function clockProblems(jump: ClockJump | undefined): readonly OverviewProblem[] {
   if (jump === undefined) return []
   const seconds = Math.round(jump.byMs / 1_000)
   return [problem('clock_jump', `${seconds > 0 ? '+' : '−'}${Math.abs(seconds)} s`, 1, { since: jump.at })]
 }
 
-/** Tasks that wait while no node is there to take any. */
+/** Tasks wait, but no node is connected. */
 function nodeProblems(space: Space, lines: readonly QueueStats[]): readonly OverviewProblem[] {
   const line = lines.find(({ queue }) => queue === dispatchQueue)
   const count = (line?.ready ?? 0) + (line?.running ?? 0)
@@ -133,15 +133,15 @@ function isBehind({ paused, oldestReadyAt }: QueueStats, now: number): boolean {
   return !paused && oldestReadyAt !== null && now - oldestReadyAt > overviewLimits.behindMs
 }
 
-/** `told` has queues that another problem is about already. */
+/** `reported`: queues that another problem already reports. */
 function queueProblems(
   queues: readonly QueueStats[],
   now: number,
-  told: ReadonlySet<string>,
+  reported: ReadonlySet<string>,
 ): readonly OverviewProblem[] {
   const dead = queues.filter((line) => line.dead > 0)
   const paused = queues.filter((line) => line.paused && line.ready > 0)
-  const behind = queues.filter((line) => isBehind(line, now) && !told.has(line.queue))
+  const behind = queues.filter((line) => isBehind(line, now) && !reported.has(line.queue))
   return [
     ...dead.map(({ queue, dead }) => problem('dead_jobs', queue, dead)),
     ...paused.map(({ queue, ready, oldestReadyAt }) =>
@@ -153,7 +153,7 @@ function queueProblems(
   ]
 }
 
-/** By the subscription's name: two of one name are one line. */
+/** Groups problems by the subscription's name. */
 function monitorProblems({ dead, unreadable }: MonitorProblems): readonly OverviewProblem[] {
   const deadByName = Map.groupBy(dead, ({ subscription }) => subscription)
   const unreadableByName = Map.groupBy(unreadable, ({ subscription }) => subscription)
@@ -182,23 +182,23 @@ const lastHourOf: (store: SeriesStore) => KnownAnswer<Series> = createKnownAnswe
 )
 
 /**
- * Queues that no worker takes, and kinds that no worker knows. A worker may take jobs without a row: an older release, or
- * a box without membership. So a problem is told only while nothing moves: no job of the queue runs, and the oldest ready
- * job has been the same one for some time.
+ * Queues that no worker serves, and kinds that no worker knows. A worker may claim jobs without a row of its own: an
+ * older release, or a box without membership. So the overview reports a problem only at a standstill: no job of the
+ * queue runs, and the oldest ready job has been the same for some time.
  */
 export interface WorkerProblems {
   readonly problems: readonly OverviewProblem[]
-  /** Queues that are told of here, so that they are not told of as behind as well. */
+  /** The queues of these problems, so that the overview does not report them as behind too. */
   readonly queues: ReadonlySet<string>
 }
 
-/** How long nothing must have moved, beyond the time after which a queue is behind. */
+/** How long a standstill must last, in addition to the time after which a queue is behind. */
 const stillMs = 10_000
 const kindLimit = 200
 const pageSize = 500
 const maxWorkers = 5_000
 
-/** When an oldest ready job was first seen as the oldest, by the clock of this process. */
+/** The oldest ready job, and when this process first saw it as the oldest. */
 interface Standstill {
   readonly oldestAt: number
   readonly seenAt: number
@@ -248,7 +248,7 @@ export async function findWorkerProblems(
       detail:
         listed.length === 0
           ? 'No live worker takes this queue. Start one.'
-          : `No worker takes this queue: all ${listed.length} of it are quiet or stopping. Resume one, or start one.`,
+          : `No worker takes this queue: all its ${listed.length} workers are quiet or stopping. Resume one, or start one.`,
     })
   }
   return { problems, queues }

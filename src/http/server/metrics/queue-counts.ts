@@ -5,26 +5,26 @@ import { type Family, gauge } from './metric-registry.ts'
 
 export interface Counted {
   readonly lines: readonly QueueStats[]
-  /** The wait was over before the count: these are of the one before, or there are none yet. */
+  /** The wait ended before the count: the lines are those of the previous count, or empty. */
   readonly isCounting: boolean
 }
 
-/** How often the store is asked. */
+/** How often the server counts. */
 export const queueCountLimits: {
   readonly keepMs: number
-  /** The longest that a count is shown without another. */
-  readonly mostMs: number
+  /** The longest time for which a count is fresh. */
+  readonly maxKeepMs: number
   /** The share of time that counting may take. */
   readonly share: number
-  /** From this many jobs on, a caller that asks for now also gets a shared count. */
+  /** From this number of jobs on, callers of `now` get a shared count too. */
   readonly largeCount: number
-} = { keepMs: 1_000, mostMs: 5_000, share: 0.05, largeCount: 100_000 }
+} = { keepMs: 1_000, maxKeepMs: 5_000, share: 0.05, largeCount: 100_000 }
 
 type CountingStore = Pick<Space['stores']['jobs'], 'stats'>
 
 const known = new WeakMap<CountingStore, QueueCounts>()
 
-/** The one of that store. Its counts are with those of the modules' own queues. */
+/** Returns the counts of a store. They include the queues of the modules themselves. */
 export function queueCountsOf({ jobs }: { readonly jobs: CountingStore }): QueueCounts {
   const counts = known.get(jobs) ?? new QueueCounts(jobs)
   known.set(jobs, counts)
@@ -32,70 +32,70 @@ export function queueCountsOf({ jobs }: { readonly jobs: CountingStore }): Queue
 }
 
 /**
- * The counts of all queues of a namespace, shared by all callers. A count takes longer the more jobs there are, and
- * counting may take a twentieth of the time, no more. A caller with a time limit gets the counts that are known by then,
+ * The counts of all queues of a namespace, shared by all callers. A count takes longer the more jobs the store has, so
+ * counting may take at most a twentieth of the time. A caller with a time limit gets the counts that are known by then:
  * old ones or none.
  */
 export class QueueCounts {
   readonly #store: CountingStore
   #lines: readonly QueueStats[] | undefined
-  /** Until when they are shown without another count. */
+  /** Until this time, callers get the last count. */
   #freshUntil: number = Number.NEGATIVE_INFINITY
   #hasFailed = false
-  /** Rises when counts that have begun must not be shown as fresh. */
+  /** Rises when running counts must not count as fresh. */
   #turn = 0
   /** A count that later callers may share. */
-  #underWay: Promise<readonly QueueStats[]> | undefined
+  #sharedCount: Promise<readonly QueueStats[]> | undefined
 
   constructor(store: CountingStore) {
     this.#store = store
   }
 
-  /** As they are now; where there are very many jobs, as they were a few seconds ago. */
+  /** The present counts; with very many jobs, the counts of a few seconds ago. */
   now(waitMs?: number): Promise<Counted> {
-    // A running count does not serve: it may have begun before the change that the caller wants to see. Decide by the number
-    // of jobs, not by the last duration, so that a short load does not lead to old counts.
+    // Does not share a running count, because it may have begun before the change that the caller wants to see. Decides
+    // by the number of jobs, not by the last duration, so that a short load does not lead to old counts.
     const isLarge = this.#lines !== undefined && countOf(this.#lines) >= queueCountLimits.largeCount
     if (isLarge) return this.recent(waitMs)
-    // A caller that would not wait shares a count, lest each count that was not waited for be followed by another.
+    // A caller with a time limit shares a count. Otherwise each caller that gave up would start another count.
     return this.#within(waitMs, waitMs === undefined ? this.#count() : this.#share())
   }
 
-  /** At most a second old; where counting takes long, a few. */
+  /** Counts that are at most a second old, or a few seconds if counting takes long. */
   async recent(waitMs?: number): Promise<Counted> {
     if (this.#lines !== undefined && performance.now() < this.#freshUntil)
       return { lines: this.#lines, isCounting: false }
     return this.#within(waitMs, this.#share())
   }
 
-  /** A setting of a queue was changed: later callers get a count that begins after this. */
+  /** After a change of a queue's settings: later callers get a count that begins after this call. */
   forget(): void {
     this.#turn++
     this.#freshUntil = Number.NEGATIVE_INFINITY
-    this.#underWay = undefined
+    this.#sharedCount = undefined
   }
 
   #within(waitMs: number | undefined, counting: Promise<readonly QueueStats[]>): Promise<Counted> {
     const counted = counting.then((lines): Counted => ({ lines, isCounting: false }))
-    // Every caller waits for a store that failed, and gets its error.
+    // After a failure, every caller waits for the store, so that it gets the error.
     if (waitMs === undefined || this.#hasFailed) return counted
     return within(waitMs, counted, () => ({ lines: this.#lines ?? [], isCounting: true }))
   }
 
   #share(): Promise<readonly QueueStats[]> {
-    if (this.#underWay !== undefined) return this.#underWay
+    if (this.#sharedCount !== undefined) return this.#sharedCount
     const begun = this.#count().finally(() => {
-      if (this.#underWay === begun) this.#underWay = undefined
+      if (this.#sharedCount === begun) this.#sharedCount = undefined
     })
-    this.#underWay = begun
+    this.#sharedCount = begun
     return begun
   }
 
   async #count(): Promise<readonly QueueStats[]> {
-    const { keepMs, mostMs, share } = queueCountLimits
+    const { keepMs, maxKeepMs, share } = queueCountLimits
     const turn = this.#turn
     const begunAt = performance.now()
-    // What was known is nothing to show beside a store that fails.
+    // If the store fails, the old counts are dropped.
     let lines: readonly QueueStats[] | undefined
     try {
       lines = await this.#store.stats()
@@ -105,7 +105,7 @@ export class QueueCounts {
       this.#lines = lines
       this.#hasFailed = lines === undefined
       if (turn === this.#turn)
-        this.#freshUntil = now + Math.min(mostMs, Math.max(keepMs, (now - begunAt) / share))
+        this.#freshUntil = now + Math.min(maxKeepMs, Math.max(keepMs, (now - begunAt) / share))
     }
   }
 }
@@ -122,7 +122,7 @@ export interface MeteredSpace {
   readonly stores: { readonly jobs: CountingStore }
 }
 
-/** How much a scrape asks for. */
+/** The limits of a scrape. */
 export const scrapeLimits: {
   readonly timeoutMs: number
   readonly namespaces: number
@@ -134,8 +134,8 @@ interface Line extends QueueStats {
 }
 
 /**
- * The counts of the queues for a scrape. A scrape never waits longer than its deadline and never fails: it leaves out
- * late answers, and `signalbox_scrape_incomplete` reports that.
+ * The counts of the queues for a scrape. A scrape never exceeds its deadline and never fails: it leaves out late
+ * answers, and `signalbox_scrape_incomplete` reports that.
  */
 export async function queueFamilies(
   spaces: Iterable<MeteredSpace>,
@@ -145,25 +145,25 @@ export async function queueFamilies(
   const answers = await Promise.all(some.map(linesOf))
   const lines = answers.flatMap((known) => known ?? [])
   const ok = !answers.includes(undefined)
-  const isWhole = ok && some.length === all.length && lines.length <= scrapeLimits.queues
-  return { families: describe(capped(lines), isWhole), ok }
+  const isComplete = ok && some.length === all.length && lines.length <= scrapeLimits.queues
+  return { families: describe(capped(lines), isComplete), ok }
 }
 
-/** Undefined when the store failed, or was late. */
+/** Returns undefined if the store failed or was late. */
 async function linesOf({ namespace, stores }: MeteredSpace): Promise<readonly Line[] | undefined> {
   const { timeoutMs } = scrapeLimits
   const counted = queueCountsOf(stores).recent(timeoutMs)
   const late = { lines: [], isCounting: true }
-  // After a failure the counts themselves have no time limit.
+  // After a failure, `recent` has no time limit of its own.
   const { lines, isCounting } = await within(timeoutMs, counted, () => late).catch(() => late)
   if (isCounting) return undefined
   return lines.filter(({ queue }) => !isReserved(queue)).map((line) => ({ namespace, ...line }))
 }
 
-/** With the queues above the limit added up as one. */
+/** Adds up the queues above the limit as one. */
 function capped(lines: readonly Line[]): readonly Line[] {
   if (lines.length <= scrapeLimits.queues) return lines
-  // By name, so that from one scrape to the next the same ones are shown.
+  // Chooses queues by name, so that every scrape shows the same ones.
   const sorted = lines.toSorted((a, b) => compare(a.namespace, b.namespace) || compare(a.queue, b.queue))
   const rest = sorted.splice(scrapeLimits.queues)
   const sum = (state: (typeof states)[number]) => rest.reduce((total, line) => total + line[state], 0)
@@ -185,7 +185,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-function describe(lines: readonly Line[], isWhole: boolean): readonly Family[] {
+function describe(lines: readonly Line[], isComplete: boolean): readonly Family[] {
   const now = Date.now()
   const valuesOf = (read: (line: Line) => number) =>
     lines.map((line) => ({ labels: { namespace: line.namespace, queue: line.queue }, value: read(line) }))
@@ -202,7 +202,7 @@ function describe(lines: readonly Line[], isWhole: boolean): readonly Family[] {
     ),
     gauge(
       'signalbox_queue_oldest_ready_seconds',
-      "How long the oldest ready job waits; 0 when none does. The store's instant, this host's clock.",
+      "How long the oldest ready job has waited, by the store's instant and this host's clock; 0 when none waits.",
       valuesOf(({ oldestReadyAt }) =>
         oldestReadyAt === null ? 0 : Math.max(0, now - oldestReadyAt) / 1_000,
       ),
@@ -215,7 +215,7 @@ function describe(lines: readonly Line[], isWhole: boolean): readonly Family[] {
     gauge(
       'signalbox_scrape_incomplete',
       '1 when the store did not answer everything in time, or there were too many queues to show.',
-      [{ labels: {}, value: isWhole ? 0 : 1 }],
+      [{ labels: {}, value: isComplete ? 0 : 1 }],
     ),
   ]
 }

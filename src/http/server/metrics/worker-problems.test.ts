@@ -7,7 +7,9 @@ import { findWorkerProblems } from './overview.ts'
 
 const minute = 60_000
 
-/** A box whose queue has one job that waits for two minutes, and the problems as they are found there, in steps of 20 s. */
+/**
+ * A box whose queue has one job that waits for two minutes, and the problems as they are found there, in steps of 20 s.
+ */
 async function behind(...workers: readonly Partial<NewWorker>[]) {
   const clock = createFakeClock()
   const box = await open('memory:', { clock, contention: false })
