@@ -1,4 +1,4 @@
-/** The fleet sees itself: what all processes on a store do, over time. */
+/** Counts, times, workers and scaling of all processes on a store. */
 export { createFleetMetrics, type FleetMetrics } from './fleet-metrics.ts'
 export type { SeriesKeep, SeriesRow, WaitCause } from './rules/index.ts'
 export type { ScalingBound } from './scaling/decide-scaling.ts'

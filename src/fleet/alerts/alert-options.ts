@@ -6,7 +6,7 @@ import type { AlertLimits } from './alert-rules.ts'
 export interface AlertOptions {
   /** How long the oldest ready job of a queue may wait. @default 300_000 */
   readonly behindMs?: Duration | undefined
-  /** How long it may wait while no live worker claims from the queue. @default 60_000 */
+  /** The same while no live worker claims from the queue. @default 60_000 */
   readonly noWorkerMs?: Duration | undefined
   /** How late a schedule may run. @default 120_000 */
   readonly scheduleMs?: Duration | undefined
@@ -14,7 +14,7 @@ export interface AlertOptions {
   readonly lockMs?: Duration | undefined
   /** How long the store may take to answer. @default 2_000 */
   readonly storeMs?: Duration | undefined
-  /** How often a server looks. @default 15_000 */
+  /** How often a server checks. @default 15_000 */
   readonly everyMs?: Duration | undefined
 }
 

@@ -1,8 +1,9 @@
 import { showCount } from '../../core/job-words.ts'
 
 /**
- * Which alerts fire, from what a server knows at one moment. Pure: it reads no clock and remembers nothing. That an alert was
- * notified before, and that it is over, the monitor knows: each alert is a subject of its source.
+ * Decides which alerts fire, from the facts that a server knows at one moment. Pure: it reads no clock and keeps no
+ * state. Each alert is a subject of the monitor, which knows whether the alert was notified before and whether it is
+ * over.
  */
 export interface AlertFacts {
   /** The store's time. */
@@ -26,17 +27,17 @@ export interface AlertFacts {
   readonly locks: readonly {
     readonly operation: string
     readonly resource: string
-    /** Since when its longest waiter waits. */
+    /** The time since which its first waiter waits. */
     readonly waitsSince: number
   }[]
   readonly nodes: readonly { readonly nodeId: string; readonly status: string }[]
-  /** Subscriptions with notifications that were given up, or whose channel cannot be read. */
+  /** Subscriptions with dead notifications, or whose channel cannot be read. */
   readonly failingChannels: readonly string[]
   /** How long the store took to answer. */
   readonly storeMs: number
 }
 
-/** From when on something is worth an alert. */
+/** The times after which an alert fires. */
 export interface AlertLimits {
   readonly behindMs: number
   readonly noWorkerMs: number
@@ -49,9 +50,9 @@ export interface Alert {
   readonly rule: AlertRule
   /** The queue, the lock, the node and so on. */
   readonly what: string
-  /** Rises in large steps, so that an alert that becomes much worse is notified again. */
+  /** Rises in large steps, so that an alert is notified again when it becomes much worse. */
   readonly level: number
-  /** For people; it may change while the alert stays the same. */
+  /** A sentence for operators. It may change while the alert stays the same. */
   readonly says: string
 }
 
@@ -73,7 +74,7 @@ export function judgeAlerts(facts: AlertFacts, limits: AlertLimits): readonly Al
   const { now, queues, schedules, locks, nodes, failingChannels, storeMs } = facts
   return [
     ...queues.filter(({ dead }) => dead > 0).map(deadJobs),
-    ...queues.flatMap((line) => queueAlerts(line, facts, limits)),
+    ...queues.flatMap((stats) => queueAlerts(stats, facts, limits)),
     ...schedules
       .filter(({ paused, nextAt }) => !paused && nextAt !== null && now - nextAt > limits.scheduleMs)
       .map(({ name, nextAt }) => alert('schedule-missed', name, `It was due ${span(now - nextAt!)} ago.`)),
@@ -95,24 +96,24 @@ export function judgeAlerts(facts: AlertFacts, limits: AlertLimits): readonly Al
 }
 
 function queueAlerts(
-  line: AlertFacts['queues'][number],
+  stats: AlertFacts['queues'][number],
   { now, workedQueues }: AlertFacts,
   { behindMs, noWorkerMs }: AlertLimits,
 ): readonly Alert[] {
-  const { queue, paused, ready, running, oldestReadyAt } = line
+  const { queue, paused, ready, running, oldestReadyAt } = stats
   if (paused || oldestReadyAt === null) return []
   const waitsMs = now - oldestReadyAt
-  const says = `${showCount(line, ready)} ready, the oldest for ${span(waitsMs)}.`
+  const says = `${showCount(stats, ready)} ready, the oldest for ${span(waitsMs)}.`
   const hasNoWorker = running === 0 && waitsMs > noWorkerMs && !workedQueues.has(queue)
-  // It names the cause; that the queue is behind follows from it.
+  // `no-worker` names the cause, so `queue-behind` would only repeat it.
   if (hasNoWorker) return [alert('no-worker', queue, `${says} No live worker takes them.`)]
   return waitsMs > behindMs ? [alert('queue-behind', queue, says)] : []
 }
 
-function deadJobs(line: AlertFacts['queues'][number]): Alert {
-  const { queue, dead } = line
+function deadJobs(stats: AlertFacts['queues'][number]): Alert {
+  const { queue, dead } = stats
   const level = 10 ** Math.floor(Math.log10(dead))
-  return { rule: 'dead-jobs', what: queue, level, says: `${showCount(line, dead)} dead.` }
+  return { rule: 'dead-jobs', what: queue, level, says: `${showCount(stats, dead)} dead.` }
 }
 
 function alert(rule: AlertRule, what: string, says: string): Alert {
@@ -126,7 +127,7 @@ function span(ms: number): string {
   return `${Math.round(ms / 3_600_000)} h`
 }
 
-/** The name of an alert's subject: the rule, then what it is about. */
+/** The name of an alert's subject: the rule, then the queue, lock, node and so on. */
 export function subjectOf({ rule, what }: Pick<Alert, 'rule' | 'what'>): string {
   return `${rule} ${what}`.slice(0, 191)
 }

@@ -4,10 +4,10 @@ import type { Monitor, SubscribeOptions, Subscription } from '../../monitor/inde
 import { type Alert, type AlertRule, alertRules, subjectOf } from './alert-rules.ts'
 
 /**
- * Alerts are changes of the monitor, of a source of their own. So the monitor decides whom to notify, once, in digests, with
- * silences, and explains it. Alerts are off until a subscription names the source.
+ * Alerts are subjects of the monitor, with their own source. So the monitor decides whom to notify, once, in digests,
+ * with silences, and explains its decisions. Alerts are off until a subscription names the source.
  *
- *     rules ──▶ firing alerts ──▶ compare with the subjects of the source ──▶ report what began, got worse or is over
+ *     rules ──▶ firing alerts ──▶ compare with the subjects of the source ──▶ report new, worse and ended alerts
  */
 export const alertSource = 'signalbox'
 
@@ -17,33 +17,33 @@ export type AlertMonitor = Pick<
   'report' | 'subscribe' | 'unsubscribe' | 'subscriptions' | 'subjects'
 >
 
-/** Who is alerted, and of what. */
+/** A subscription to alerts. */
 export interface AlertSubscribeOptions extends Omit<SubscribeOptions, 'match'> {
   /** Only alerts of this rule. @default all */
   readonly rule?: AlertRule | undefined
 }
 
-/** An alert that was reported and is not over. */
+/** An alert that fires. */
 export interface FiringAlert {
   readonly subject: string
   readonly level: number
   readonly says: string
-  /** Since when it fires, or is as bad as it is. */
+  /** The time since which it fires at this level. */
   readonly since: number
 }
 
 export interface AlertVerbs {
-  /** The alerts that fire, the longest first. */
+  /** The alerts that fire, the oldest first. */
   firing(): Promise<readonly FiringAlert[]>
-  /** Those who are alerted. */
+  /** The subscriptions to alerts. */
   subscriptions(): Promise<readonly Subscription[]>
   /** Subscribes a channel to alerts. */
   add(options: AlertSubscribeOptions): Promise<Subscription>
-  /** Throws `not_found` for what is no subscription to alerts. */
+  /** Throws `not_found` if there is no such subscription to alerts. */
   remove(id: string): Promise<void>
-  /** Sends a test alert the way that all alerts go. Returns how many notifications were made. */
+  /** Sends a test alert like any other alert. Returns the number of notifications. */
   test(): Promise<{ readonly notified: number }>
-  /** Reports what changed since the last look. `round` is the same for all servers that look at the same time. */
+  /** Reports the changes since the last check. `round` is the same for all servers that check at the same time. */
   report(alerts: readonly Alert[], now: number, round: string): Promise<void>
 }
 
@@ -55,7 +55,7 @@ interface State {
 
 const ignored = ['says']
 
-/** Alerts that come together are one message, and one that comes and goes is not repeated for ten minutes. */
+/** Alerts of about the same time share one message. An alert that comes and goes is not repeated for ten minutes. */
 export const alertSubscribeDefaults = {
   windowMs: 600_000,
   digestMs: 30_000,

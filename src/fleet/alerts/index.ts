@@ -1,4 +1,4 @@
-/** Alerts of the fleet on itself: rules, and their way into the monitor. */
+/** Alerts about the fleet: their rules, and how the monitor notifies them. */
 export {
   type AlertOptions,
   alertDefaults,

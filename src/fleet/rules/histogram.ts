@@ -1,12 +1,12 @@
 /**
- * How often which time was seen, from a millisecond to a day: six bins for each power of ten, so that a percentile is
- * right within a fifth. As text a histogram has its sum and the bins that are not empty: `1234 3:10 7:2`.
+ * A distribution of times from a millisecond to a day. It has six bins for each power of ten, so that a percentile is
+ * right within a fifth. The text of a histogram has its sum and the bins that are not empty: `1234 3:10 7:2`.
  */
 export class Histogram {
   sumMs = 0
-  /** How many observations there are. */
+  /** The number of observations. */
   count = 0
-  /** Nothing is allocated before the first observation. */
+  /** Allocated at the first observation. */
   #bins: number[] | undefined
 
   observe(ms: number, times = 1): void {
@@ -21,7 +21,7 @@ export class Histogram {
     return this.count === 0
   }
 
-  /** Makes it empty, for other observations. */
+  /** Empties the histogram for reuse. */
   clear(): void {
     if (this.count === 0) return
     this.#bins!.fill(0)
@@ -37,7 +37,7 @@ export class Histogram {
     this.count += other.count
   }
 
-  /** The times that these shares of the observations, in rising order, did not exceed. There must be an observation. */
+  /** The times that these shares of the observations did not exceed. Shares rise; there must be an observation. */
   percentiles(shares: readonly number[]): readonly number[] {
     const { count } = this
     const bins = this.#bins!
@@ -52,7 +52,7 @@ export class Histogram {
     })
   }
 
-  /** How many observations lie within each of these bounds, which are some of `boundsMs`. */
+  /** The number of observations up to each of these bounds, which are some of `boundsMs`. */
   within(bounds: readonly number[]): readonly number[] {
     const bins = this.#bins
     if (bins === undefined) return bounds.map(() => 0)
@@ -72,8 +72,8 @@ export class Histogram {
   }
 
   /**
-   * Adds what `toText` gave, which stands in `text` from `at` to `end`. A series of two days has thousands of such texts,
-   * so it is read by its characters.
+   * Adds the result of `toText`, which is in `text` from `at` to `end`. A series of two days has thousands of such
+   * texts, so this method parses by characters, without splitting.
    */
   addText(text: string, at = 0, end: number = text.length): void {
     if (at >= end) return
@@ -81,8 +81,8 @@ export class Histogram {
     const bins = this.#bins
     let bin = -1
     let number = 0
-    for (let place = at; place <= end; place++) {
-      const code = place === end ? space : text.charCodeAt(place)
+    for (let index = at; index <= end; index++) {
+      const code = index === end ? space : text.charCodeAt(index)
       if (code === colon) {
         bin = number
         number = 0
@@ -102,7 +102,7 @@ export class Histogram {
 
 const [space, colon, zero] = [32, 58, 48]
 
-/** The upper bounds of the bins, in milliseconds; a last bin has what is longer. */
+/** The upper bounds of the bins, in milliseconds. One more bin counts longer times. */
 export const boundsMs: readonly number[] = [
   ...[1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000].flatMap((ten) =>
     [1, 1.5, 2, 3, 5, 7].map((part) => part * ten),
@@ -111,7 +111,7 @@ export const boundsMs: readonly number[] = [
 ]
 const binCount = boundsMs.length + 1
 
-/** By bisection: a handler's end costs this, so it must cost next to nothing. */
+/** Finds the bin by bisection, because it runs at the end of each handler. */
 function binOf(ms: number): number {
   let low = 0
   let high = boundsMs.length

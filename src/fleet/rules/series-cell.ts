@@ -4,13 +4,13 @@ import { Histogram } from './histogram.ts'
 export const waitCauses = ['queue', 'limit', 'lock', 'dependency', 'noWorker'] as const
 export type WaitCause = (typeof waitCauses)[number]
 
-/** What is counted of a kind of job, in the order of the documentation. */
+/** The counts of a kind of job, in the order of the documentation. */
 export const countNames = ['added', 'started', 'completed', 'failed', 'dead', 'cancelled'] as const
 export type CountName = (typeof countNames)[number]
 
-/** What a row keeps of a queue and kind. Histograms are text: a store never looks into them. */
+/** The values in a row of a queue and kind. Histograms are text, which stores do not read. */
 export interface SeriesValues extends Readonly<Record<CountName, number>> {
-  /** The most jobs that were seen ready and running; null: they were not counted. Only rows of whole queues have them. */
+  /** The highest numbers of ready and running jobs; null: not counted. Only rows of whole queues have them. */
   readonly ready: number | null
   readonly running: number | null
   readonly runTimes: string
@@ -18,8 +18,8 @@ export interface SeriesValues extends Readonly<Record<CountName, number>> {
 }
 
 /**
- * The counts and times of one queue and kind, to which others are added. Counts add up; of the jobs that were seen in a
- * queue the highest number counts, because several processes look at the same queue.
+ * Adds up the counts and times of one queue and kind. Of the numbers of ready and running jobs, the highest counts,
+ * because several processes count the same queue.
  */
 export class SeriesCell implements Record<CountName, number> {
   added = 0
@@ -31,7 +31,7 @@ export class SeriesCell implements Record<CountName, number> {
   ready: number | null = null
   running: number | null = null
   readonly run: Histogram = new Histogram()
-  /** By cause. Most jobs wait in their queue alone. */
+  /** The waits by cause. Most jobs wait only in their queue. */
   readonly waits: Map<WaitCause, Histogram> = new Map()
 
   waited(cause: WaitCause, ms: number): void {
@@ -88,7 +88,7 @@ export class SeriesCell implements Record<CountName, number> {
     return all
   }
 
-  /** Makes it empty, for other rows. */
+  /** Empties the cell for reuse. */
   clear(): void {
     this.added = this.started = this.completed = this.failed = this.dead = this.cancelled = 0
     this.ready = null
@@ -97,7 +97,7 @@ export class SeriesCell implements Record<CountName, number> {
     for (const times of this.waits.values()) times.clear()
   }
 
-  /** One by one: a series of two days adds thousands of rows, and a loop over names takes longer. */
+  /** Names each field: a series of two days adds thousands of rows, and a loop over names takes longer. */
   #count(other: Readonly<Record<CountName, number>>): void {
     this.added += other.added
     this.started += other.started

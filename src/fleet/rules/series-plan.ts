@@ -9,41 +9,41 @@ import {
 } from './series-row.ts'
 
 /**
- * Which rows are put together next, which are deleted, and from which steps a reader reads. Pure: a store looks where its
- * rows begin, asks here and does what the plan says. So all engines keep the same steps.
+ * Plans which rows a store merges next, which it deletes, and which steps a reader reads. Pure: a store finds where its
+ * rows begin, asks for a plan and carries it out. So all engines keep the same steps.
  *
  *     rows of processes ──the minute is closed──▶ 1 min ──ten are there──▶ 10 min ──an hour is there──▶ 1 h
  *
- * The mark says up to where longer steps are put together. A store moves it in the transaction that writes them.
+ * The mark says up to where longer steps are complete. A store advances it in the transaction that writes them.
  */
 export interface SeriesMark {
   readonly tensUntil: number
   readonly hoursUntil: number
 }
 
-/** Where the rows of a namespace begin; undefined: there are none. */
+/** Where the rows of a namespace begin; undefined: no rows. */
 export interface SeriesExtent {
   /** The store's clock. */
   readonly now: number
   readonly mark: SeriesMark
   /** The first minute with rows of processes. */
   readonly firstPart: number | undefined
-  /** The first minute that is in no step of ten, and the first of these that is in no hour. */
+  /** The first minute that is in no step of ten minutes, and the first step of ten minutes that is in no hour. */
   readonly firstMinute: number | undefined
   readonly firstTen: number | undefined
-  /** The oldest row of each step that is kept, in the order of `keptSteps`. */
+  /** The oldest row of each step, in the order of `keptSteps`. */
   readonly oldest: readonly (number | undefined)[]
 }
 
 export interface SeriesPlan {
-  /** The minute whose rows of processes become rows of the minute. */
+  /** The minute whose rows of processes the store merges. */
   readonly part: number | undefined
   readonly rollUps: readonly RollUp[]
-  /** Steps that are too old. */
+  /** Steps to delete, because they are too old. */
   readonly old: readonly { readonly stepMs: number; readonly before: number }[]
 }
 
-/** Rows of `fromMs` from `from` to before `to` become rows of `stepMs`, and the mark moves at least to `mark`. */
+/** Merges rows of `fromMs`, from `from` to before `to`, into rows of `stepMs`. Then the mark is at least `mark`. */
 export interface RollUp extends Span {
   readonly fromMs: number
   readonly stepMs: number
@@ -55,23 +55,23 @@ interface Span {
   readonly to: number
 }
 
-/** The steps that are kept, the shortest first. */
+/** The stored steps, the shortest first. */
 export const keptSteps: readonly number[] = [minuteMs, tenMinutesMs, hourMs]
 
-/** How much of longer steps is put together in one transaction. */
-const mostTensMs = hourMs
-const mostHoursMs = 24 * hourMs
+/** The longest time that one transaction merges. */
+const maxTensMs = hourMs
+const maxHoursMs = 24 * hourMs
 
 export function planSeries(extent: SeriesExtent, keep: SeriesKeep): SeriesPlan {
   const { now, mark, firstPart = Number.POSITIVE_INFINITY, firstMinute, firstTen, oldest } = extent
   const tensTo = stepAt(Math.min(firstPart, now - minuteMs - seriesBounds.closedMs), tenMinutesMs)
-  // Without a minute beyond the mark, all steps of ten minutes up to `tensTo` are there already.
+  // Without a minute behind the mark, all steps of ten minutes up to `tensTo` are complete.
   const hoursTo = stepAt(
     firstMinute === undefined ? Math.max(mark.tensUntil, tensTo) : mark.tensUntil,
     hourMs,
   )
-  const tens = spanFrom(firstMinute, tenMinutesMs, tensTo, mostTensMs)
-  const hours = spanFrom(firstTen, hourMs, hoursTo, mostHoursMs)
+  const tens = spanFrom(firstMinute, tenMinutesMs, tensTo, maxTensMs)
+  const hours = spanFrom(firstTen, hourMs, hoursTo, maxHoursMs)
   const keepMs = [keep.minutesMs, keepTensMs(keep), keep.hoursMs]
   const kept = keptSteps.map((stepMs, nr) => ({ stepMs, before: now - keepMs[nr]! }))
   return {
@@ -91,10 +91,10 @@ export function planSeries(extent: SeriesExtent, keep: SeriesKeep): SeriesPlan {
 }
 
 /** One span, or none. */
-function spanFrom(first: number | undefined, stepMs: number, to: number, mostMs: number): readonly Span[] {
+function spanFrom(first: number | undefined, stepMs: number, to: number, maxMs: number): readonly Span[] {
   if (first === undefined) return []
   const from = stepAt(first, stepMs)
-  return from < to ? [{ from, to: Math.min(to, from + mostMs) }] : []
+  return from < to ? [{ from, to: Math.min(to, from + maxMs) }] : []
 }
 
 export function hasWork({ part, rollUps, old }: SeriesPlan): boolean {
@@ -102,8 +102,8 @@ export function hasWork({ part, rollUps, old }: SeriesPlan): boolean {
 }
 
 /**
- * The spans of hours, of ten minutes and of minutes that together cover the time from `from` to `to`, each row once. `stepMs`
- * is the longest step that the reader takes.
+ * Returns the spans of hours, ten minutes and minutes that together cover the time from `from` to `to`, each row once.
+ * `stepMs` is the longest step that the reader accepts.
  */
 export function planRead(
   { from, to, stepMs }: Span & { readonly stepMs: number },

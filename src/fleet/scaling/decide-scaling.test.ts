@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { decideScaling, type ScalingSight } from './decide-scaling.ts'
+import { decideScaling, type ScalingFacts } from './decide-scaling.ts'
 
-const idle: ScalingSight = {
+const idle: ScalingFacts = {
   ...{ waiting: 0, running: 0, blocked: 0, oldestMs: null, arrivalPerSecond: 0, servicePerSecond: 0 },
   ...{ runMs: 2_000, isPaused: false, limits: null, slotsPerMember: 5 },
 }
-const decide = (sight: Partial<ScalingSight>) => decideScaling({ ...idle, ...sight }, 60_000, 'workers')
+const decide = (facts: Partial<ScalingFacts>) => decideScaling({ ...idle, ...facts }, 60_000, 'workers')
 
 test('without work, no worker is called for', () => {
   const { wanted, slots, reason } = decide({})

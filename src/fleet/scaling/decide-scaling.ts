@@ -1,51 +1,51 @@
 import type { QueueLimits } from '../../jobs/index.ts'
 
-/** What is known of a queue, or of a service of nodes. */
-export interface ScalingSight {
+/** The facts about a queue, or about a service of nodes. */
+export interface ScalingFacts {
   /** Jobs that are due, or tasks that wait for a node. */
   readonly waiting: number
   readonly running: number
-  /** Jobs that wait for others or for a lock: no worker can take them. */
+  /** Jobs that wait for other jobs or for a lock: no worker can claim them. */
   readonly blocked: number
   readonly oldestMs: number | null
   /** In the last minutes. */
   readonly arrivalPerSecond: number
   readonly servicePerSecond: number
-  /** How long an attempt runs on average; null: none ended lately. */
+  /** The average time of an attempt; null: no attempt ended lately. */
   readonly runMs: number | null
   readonly isPaused: boolean
   readonly limits: QueueLimits | null
-  /** How many jobs a worker, or a node, runs at once. */
+  /** The number of jobs that a worker, or a node, runs at once. */
   readonly slotsPerMember: number
 }
 
-/** What bounds the number of slots that can be used, if something does. */
+/** What limits the number of useful slots. */
 export type ScalingBound = 'paused' | 'concurrency' | 'rate'
 
 export interface ScalingDecision {
-  /** How many jobs should run at once. */
+  /** The number of jobs that should run at once. */
   readonly slots: number
-  /** How many workers or nodes that takes. */
+  /** The number of workers or nodes for that. */
   readonly wanted: number
   readonly boundBy: ScalingBound | null
-  /** One sentence or two, for people. */
+  /** One or two sentences for operators. */
   readonly reason: string
 }
 
 /**
- * Decides how many slots the work calls for: those that keep up with what arrives, and those that work off what waits
- * within `drainMs`.
+ * Decides how many slots the work needs: slots for the jobs that arrive, and slots that finish the waiting jobs within
+ * `drainMs`.
  *
  *     arrivals per second × run time  +  waiting jobs × run time ÷ drainMs
  *
- * Never more slots than jobs, and never more than the limits of the queue let run: workers beyond these would only wait.
- * Jobs that are blocked call for no worker. Jobs that run keep their slots.
+ * There are never more slots than jobs, and never more than the limits of the queue allow: further workers would only
+ * wait. Blocked jobs need no worker. Running jobs keep their slots.
  */
-export function decideScaling(sight: ScalingSight, drainMs: number, members: string): ScalingDecision {
-  const { waiting, running, runMs, arrivalPerSecond, isPaused } = sight
+export function decideScaling(facts: ScalingFacts, drainMs: number, members: string): ScalingDecision {
+  const { waiting, running, runMs, arrivalPerSecond, isPaused } = facts
   const decide = (slots: number, boundBy: ScalingBound | null, reason: string): ScalingDecision => {
-    const wanted = Math.ceil(slots / sight.slotsPerMember)
-    return { slots, wanted, boundBy, reason: `${reason}${inMembers(wanted, slots, sight, members)}` }
+    const wanted = Math.ceil(slots / facts.slotsPerMember)
+    return { slots, wanted, boundBy, reason: `${reason}${inMembers(wanted, slots, facts, members)}` }
   }
   if (isPaused) {
     const rest = running === 0 ? '' : `; ${running} still run`
@@ -56,34 +56,34 @@ export function decideScaling(sight: ScalingSight, drainMs: number, members: str
     )
   }
   const isIdle = waiting === 0 && running === 0 && arrivalPerSecond === 0
-  if (isIdle) return decide(0, null, `Nothing waits and nothing arrives${blockedText(sight)}.`)
+  if (isIdle) return decide(0, null, `Nothing waits and nothing arrives${blockedText(facts)}.`)
   if (runMs === null) {
     const slots = waiting + running
-    const text = `${waitingText(sight)}; no attempt ended lately, so each needs a slot.`
-    return bounded(slots, sight, decide, text)
+    const text = `${waitingText(facts)}; no attempt ended lately, so each needs a slot.`
+    return bounded(slots, facts, decide, text)
   }
   const seconds = runMs / 1_000
   const forArrivals = arrivalPerSecond * seconds
   const forBacklog = (waiting * runMs) / drainMs
-  // Arrivals that are there already are among those that wait or run.
+  // The most jobs until the backlog is finished. Earlier arrivals are among the waiting and running jobs.
   const most = waiting + running + Math.ceil((arrivalPerSecond * drainMs) / 1_000)
   const slots = Math.min(Math.max(Math.ceil(forArrivals + forBacklog), running, waiting > 0 ? 1 : 0), most)
   const text =
-    `${waitingText(sight)}; ${rounded(arrivalPerSecond)} arrive each second and take ${spanText(runMs)}: ` +
+    `${waitingText(facts)}; ${rounded(arrivalPerSecond)} arrive each second and take ${spanText(runMs)}: ` +
     `${rounded(forArrivals)} slots for arrivals and ${rounded(forBacklog)} to work off the rest in ` +
     `${spanText(drainMs)}.`
-  return bounded(slots, sight, decide, text)
+  return bounded(slots, facts, decide, text)
 }
 
 function bounded(
   slots: number,
-  { limits, runMs }: ScalingSight,
+  { limits, runMs }: ScalingFacts,
   decide: (slots: number, boundBy: ScalingBound | null, reason: string) => ScalingDecision,
   text: string,
 ): ScalingDecision {
   const concurrency = limits?.concurrency ?? null
   const rate = limits?.rate ?? null
-  // So many slots start as many as the rate lets start.
+  // The number of slots that start as many jobs as the rate allows.
   const byRate =
     rate === null || runMs === null ? null : Math.max(1, Math.ceil((rate.count / rate.perMs) * runMs))
   if (byRate !== null && byRate < slots && byRate <= (concurrency ?? byRate))
@@ -97,17 +97,17 @@ function bounded(
   return decide(slots, null, text)
 }
 
-function waitingText(sight: ScalingSight): string {
-  const { waiting, oldestMs } = sight
+function waitingText(facts: ScalingFacts): string {
+  const { waiting, oldestMs } = facts
   const oldest = oldestMs === null || waiting === 0 ? '' : `, the oldest for ${spanText(oldestMs)}`
-  return `${waiting} ${waiting === 1 ? 'waits' : 'wait'}${oldest}${blockedText(sight)}`
+  return `${waiting} ${waiting === 1 ? 'waits' : 'wait'}${oldest}${blockedText(facts)}`
 }
 
-function blockedText({ blocked }: ScalingSight): string {
+function blockedText({ blocked }: ScalingFacts): string {
   return blocked === 0 ? '' : `, ${blocked} more wait for others or for a lock`
 }
 
-function inMembers(wanted: number, slots: number, { slotsPerMember }: ScalingSight, members: string): string {
+function inMembers(wanted: number, slots: number, { slotsPerMember }: ScalingFacts, members: string): string {
   if (slots === 0) return ''
   return ` ${counted(slots, 'slots')} ${slots === 1 ? 'is' : 'are'} ${counted(wanted, members)} of ${slotsPerMember}.`
 }

@@ -5,19 +5,19 @@ import type { QueueStats } from '../../jobs/index.ts'
 import { isOfKind, minuteMs, SeriesCell, stepAt } from '../rules/index.ts'
 import type { SeriesStore } from '../series/series-store.ts'
 import { type FleetWorker, showWorker, type WorkerStore } from '../workers/index.ts'
-import { decideScaling, type ScalingSight } from './decide-scaling.ts'
+import { decideScaling, type ScalingFacts } from './decide-scaling.ts'
 import type { Scaling, ScalingRequest } from './scaling.ts'
 
-/** What scaling is read from. */
+/** The sources of scaling. */
 export interface ScalingParts {
   readonly series: Pick<SeriesStore, 'now' | 'read'>
   readonly workers: Pick<WorkerStore, 'list'>
   queues(): Promise<readonly QueueStats[]>
-  /** The nodes and waiting tasks of a service, at all servers. Left out where no nodes are connected. */
+  /** The nodes and waiting tasks of a service, at all servers. Left out where no nodes can connect. */
   service?(service: string): Promise<ServiceSight>
 }
 
-/** A service, at all servers. */
+/** The nodes and tasks of a service, at all servers. */
 export interface ServiceSight {
   readonly waiting: number
   readonly oldestWaitMs: number
@@ -26,13 +26,13 @@ export interface ServiceSight {
   readonly nodes: number
 }
 
-/** Over how many closed or open minutes rates are taken. */
+/** The time over which rates are measured, including the present minute. */
 const rateMs = 5 * minuteMs
 const defaultDrainMs = 60_000
 const defaultSlots = 10
 const maxWorkers = 1_000
 
-/** Reads how many workers or nodes the work calls for. Throws `invalid_argument`. */
+/** Reads how many workers or nodes the work needs. Throws `invalid_argument`. */
 export async function readScaling(parts: ScalingParts, request: ScalingRequest): Promise<Scaling> {
   onlyKeys('scaling', request, ['queue', 'service', 'drain', 'slots'])
   const { queue, service } = request
@@ -54,20 +54,20 @@ async function ofQueue(
   drainMs: number,
   slots: number | undefined,
 ): Promise<Scaling> {
-  const [lines, live, { now, counted }] = await Promise.all([
+  const [queues, live, { now, counted }] = await Promise.all([
     parts.queues(),
-    listTakers(parts.workers, queue),
+    listClaimers(parts.workers, queue),
     recentCounts(parts.series, { queue }),
   ])
-  const line = lines.find((one) => one.queue === queue)
+  const stats = queues.find((one) => one.queue === queue)
   const known = live.flatMap(({ concurrency }) => (concurrency === null ? [] : [concurrency]))
   const average = known.length === 0 ? defaultSlots : known.reduce((sum, one) => sum + one, 0) / known.length
-  const oldestReadyAt = line?.oldestReadyAt ?? null
-  const sight: ScalingSight = {
-    ...{ waiting: line?.ready ?? 0, running: line?.running ?? 0, blocked: line?.waiting ?? 0 },
+  const oldestReadyAt = stats?.oldestReadyAt ?? null
+  const sight: ScalingFacts = {
+    ...{ waiting: stats?.ready ?? 0, running: stats?.running ?? 0, blocked: stats?.waiting ?? 0 },
     oldestMs: oldestReadyAt === null ? null : Math.max(0, now - oldestReadyAt),
     ...ratesOf(counted),
-    ...{ isPaused: line?.paused ?? false, limits: line?.limits ?? null },
+    ...{ isPaused: stats?.paused ?? false, limits: stats?.limits ?? null },
     slotsPerMember: slots ?? Math.max(1, Math.round(average)),
   }
   return answer({ at: now, queue, service: null, live: live.length }, sight, drainMs, 'workers')
@@ -82,14 +82,14 @@ async function ofService(
   if (parts.service === undefined)
     throw new SignalboxError(
       'invalid_argument',
-      'Nodes are connected to servers: ask one for the scaling of a service.',
+      'Nodes connect to servers. Ask a server for the scaling of a service.',
     )
   const [sight, { now: at, counted }] = await Promise.all([
     parts.service(service),
     recentCounts(parts.series, { queue: taskQueue, kind: service }),
   ])
   const { waiting, used, oldestWaitMs, nodes } = sight
-  const scaled: ScalingSight = {
+  const scaled: ScalingFacts = {
     ...{ waiting, running: used, blocked: 0, isPaused: false, limits: null },
     oldestMs: waiting === 0 ? null : Math.max(0, oldestWaitMs),
     ...ratesOf(counted),
@@ -100,7 +100,7 @@ async function ofService(
 
 function answer(
   about: Pick<Scaling, 'at' | 'queue' | 'service' | 'live'>,
-  sight: ScalingSight,
+  sight: ScalingFacts,
   drainMs: number,
   members: string,
 ): Scaling {
@@ -109,7 +109,10 @@ function answer(
 }
 
 /** Live workers that take jobs of the queue. */
-async function listTakers(store: Pick<WorkerStore, 'list'>, queue: string): Promise<readonly FleetWorker[]> {
+async function listClaimers(
+  store: Pick<WorkerStore, 'list'>,
+  queue: string,
+): Promise<readonly FleetWorker[]> {
   const { workers, now } = await store.list({ limit: maxWorkers })
   return workers
     .map((record) => showWorker(record, now))
@@ -122,7 +125,7 @@ function ratesOf({
   failed,
   dead,
   run,
-}: SeriesCell): Pick<ScalingSight, 'arrivalPerSecond' | 'servicePerSecond' | 'runMs'> {
+}: SeriesCell): Pick<ScalingFacts, 'arrivalPerSecond' | 'servicePerSecond' | 'runMs'> {
   const seconds = rateMs / 1_000
   return {
     arrivalPerSecond: added / seconds,
@@ -136,7 +139,7 @@ async function recentCounts(
   of: { readonly queue: string; readonly kind?: string },
 ): Promise<{ readonly now: number; readonly counted: SeriesCell }> {
   const now = await store.now()
-  // The minute under way counts as a whole one, so the first of these is left out.
+  // The present minute counts as a whole minute, so the first minute is left out.
   const from = stepAt(now, minuteMs) - rateMs + minuteMs
   const { rows } = await store.read({ from, to: now + minuteMs, stepMs: minuteMs, ...of })
   const counted = new SeriesCell()

@@ -1,43 +1,45 @@
 import type { Duration } from '../../core/duration.ts'
 import type { ScalingBound } from './decide-scaling.ts'
 
-/** What is to be scaled: the workers of a queue, or the nodes of a service. One of the two. */
+/** What to scale: either the workers of a queue, or the nodes of a service. */
 export interface ScalingRequest {
   readonly queue?: string | undefined
   readonly service?: string | undefined
-  /** How soon what waits is to be worked off. @default '1m' */
+  /** The time in which the waiting jobs should be finished. @default '1m' */
   readonly drain?: Duration | undefined
-  /** How many jobs a worker, or a node, runs at once. @default the average of those that live; 10 while none does */
+  /**
+   * The number of jobs that a worker, or a node, runs at once. @default the average of the live ones; 10 without any
+   */
   readonly slots?: number | undefined
 }
 
-/** How many workers or nodes the work calls for, and why. */
+/** The number of workers or nodes that the work needs, and why. */
 export interface Scaling {
   /** The store's clock. */
   readonly at: number
   readonly queue: string | null
   readonly service: string | null
-  /** How many workers or nodes there should be. */
+  /** The number of workers or nodes that there should be. */
   readonly wanted: number
-  /** How many there are. */
+  /** The number of live workers or nodes. */
   readonly live: number
-  /** Why so many, in words. */
+  /** The reason for `wanted`, in words. */
   readonly reason: string
-  /** What keeps more from being of use; null: nothing does. */
+  /** The limit because of which more would not help; null: none. */
   readonly boundBy: ScalingBound | null
-  /** How many jobs should run at once, and how many of them a worker or node takes. */
+  /** The number of jobs that should run at once, and the number that one worker or node runs. */
   readonly slots: number
   readonly slotsPerMember: number
   /** Jobs that are due, or tasks that wait for a node at this server. */
   readonly waiting: number
   readonly running: number
-  /** Jobs that wait for others or for a lock. */
+  /** Jobs that wait for other jobs or for a lock. */
   readonly blocked: number
-  /** How long the oldest of those that wait has waited; null: none waits. */
+  /** How long the oldest waiting job has waited; null: none waits. */
   readonly oldestMs: number | null
   /** Over the last five minutes. */
   readonly arrivalPerSecond: number
   readonly servicePerSecond: number
-  /** How long an attempt runs on average; null: none ended in that time, or it is not known. */
+  /** The average time of an attempt; null: no attempt ended in that time, or unknown. */
   readonly runMs: number | null
 }

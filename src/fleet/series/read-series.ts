@@ -15,7 +15,7 @@ import {
 import type { Series, SeriesItem, SeriesNumbers, SeriesRequest, Times } from './series.ts'
 import type { SeriesStore } from './series-store.ts'
 
-/** How many steps an answer has at most, how many when the caller names no step, and how many items. */
+/** The most steps of an answer (`plenty`: if the caller names no step), and the most items. */
 export const seriesLimits: { readonly points: number; readonly plenty: number; readonly items: number } = {
   points: 3_000,
   plenty: 200,
@@ -51,11 +51,11 @@ export async function readSeries(
     )
   const base = [hourMs, tenMinutesMs, minuteMs].find((kept) => stepMs % kept === 0)!
   const { now, rows: found } = await store.read({ from, to, stepMs: base, queue, kind })
-  // Tasks are no jobs of anybody: they are there for those who ask for their queue.
+  // Tasks are no jobs: the answer has them only if the caller names their queue.
   const rows = queue === taskQueue ? found : found.filter((row) => row.queue !== taskQueue)
   const items = itemsOf(rows, stepMs, by)
-  const isFolded = rows.some(isOfOthers) || items.length > seriesLimits.items
-  return { now, from, to, stepMs, items: items.slice(0, seriesLimits.items).map(shown), isFolded }
+  const isFolded = rows.some(isOtherRow) || items.length > seriesLimits.items
+  return { now, from, to, stepMs, items: items.slice(0, seriesLimits.items).map(showItem), isFolded }
 }
 
 const niceSteps = [minuteMs, tenMinutesMs, hourMs, 3 * hourMs, 6 * hourMs, 12 * hourMs, 24 * hourMs]
@@ -87,20 +87,20 @@ function itemsOf(
   by: 'queue' | 'kind' | undefined,
 ): readonly Item[] {
   const items = new Map<string, Item>()
-  // An answer for all has an item, also when nothing happened.
+  // Without `by`, the answer always has one item, even if nothing happened.
   if (by === undefined) items.set('', { queue: null, kind: null, size: 0, points: new Map() })
-  const seen = new Map<string, SeriesRow>()
+  const highestRows = new Map<string, SeriesRow>()
   for (const row of rows) {
     if (!isOfKind(row)) {
-      // Servers look at the same queue: of a step and queue the highest number counts, and queues add up.
-      if (by !== 'kind') keepHighest(seen, row, stepMs)
+      // Several servers count the same queue: of a step and queue the highest number counts. Queues add up.
+      if (by !== 'kind') keepHighest(highestRows, row, stepMs)
       continue
     }
     const item = itemOf(items, row, by)
     item.size += row.added + row.started
     pointOf(item, stepAt(row.bucketAt, stepMs)).rows.push(row)
   }
-  for (const row of seen.values()) {
+  for (const row of highestRows.values()) {
     const point = pointOf(itemOf(items, row, by), row.bucketAt)
     point.ready = (point.ready ?? 0) + (row.ready ?? 0)
     point.running = (point.running ?? 0) + (row.running ?? 0)
@@ -108,18 +108,18 @@ function itemsOf(
   return [...items.values()].sort((a, b) => b.size - a.size)
 }
 
-function keepHighest(seen: Map<string, SeriesRow>, row: SeriesRow, stepMs: number): void {
+function keepHighest(highestRows: Map<string, SeriesRow>, row: SeriesRow, stepMs: number): void {
   const bucketAt = stepAt(row.bucketAt, stepMs)
   const key = `${bucketAt}\n${row.queue}`
-  const known = seen.get(key)
+  const known = highestRows.get(key)
   const cell = new SeriesCell()
   cell.seen(row.ready, row.running)
   if (known !== undefined) cell.seen(known.ready, known.running)
-  seen.set(key, { ...row, bucketAt, ready: cell.ready, running: cell.running })
+  highestRows.set(key, { ...row, bucketAt, ready: cell.ready, running: cell.running })
 }
 
 function itemOf(items: Map<string, Item>, row: SeriesRow, by: 'queue' | 'kind' | undefined): Item {
-  const isOther = isOfOthers(row)
+  const isOther = isOtherRow(row)
   const name = by === undefined ? '' : isOther ? '' : row[by]
   const known = items.get(name)
   if (known !== undefined) return known
@@ -130,8 +130,8 @@ function itemOf(items: Map<string, Item>, row: SeriesRow, by: 'queue' | 'kind' |
   return item
 }
 
-/** The row of all that is beyond the bound. */
-function isOfOthers({ queue, kind }: Pick<SeriesRow, 'queue' | 'kind'>): boolean {
+/** Whether a row adds up the kinds beyond the limit. */
+function isOtherRow({ queue, kind }: Pick<SeriesRow, 'queue' | 'kind'>): boolean {
   return queue === '' && kind === ''
 }
 
@@ -143,8 +143,8 @@ function pointOf({ points }: Item, at: number): Point {
   return point
 }
 
-/** Two days of fifty kinds have thousands of points, so one cell adds all of them up, one after the other. */
-function shown({ queue, kind, points }: Item): SeriesItem {
+/** Two days of fifty kinds have thousands of points, so one cell is reused for all of them. */
+function showItem({ queue, kind, points }: Item): SeriesItem {
   const total = new SeriesCell()
   const cell = new SeriesCell()
   const inOrder = [...points].sort(([a], [b]) => a - b)

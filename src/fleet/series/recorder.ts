@@ -6,21 +6,21 @@ import { minuteMs, SeriesCell, type SeriesRow, seriesBounds, stepAt, type WaitCa
 import type { SeriesStore } from './series-store.ts'
 
 /**
- * Counts what this process does with the jobs of one namespace, and writes it every ten seconds, in one statement. A job
- * costs a few additions.
+ * Counts the work of this process on the jobs of one namespace, and writes the counts every ten seconds, in one
+ * statement. A job costs a few additions.
  *
  *     added, started, ended ──▶ the cell of its queue and kind ──minute ends, or 10 s──▶ rows of the minute ──10 s──▶ store
  *
- * A row has all that the process counted in the minute so far, so a write whose answer was lost is made again. What is
- * refused because its minute was closed meanwhile is counted in the present minute. The store's clock decides which
- * minute it is: each answer of the store has the time. A process that counts nothing writes nothing and has no timer.
+ * A row has all counts of the process in the minute so far, so the recorder repeats a write whose answer was lost. If
+ * the store refuses counts because their minute is closed, they count in the present minute. The store's clock decides
+ * the minute: each answer of the store has the time. A process that counts nothing writes nothing and has no timer.
  */
 export interface SeriesRecorder extends JobActivity, AsyncDisposable {
-  /** How many jobs were seen in a queue. */
+  /** Records the number of jobs in a queue. */
   seen(queue: string, counts: { readonly ready: number; readonly running: number }): void
-  /** All that this process counted, by queue and kind. */
+  /** All counts of this process, by queue and kind. */
   totals(): readonly SeriesTotal[]
-  /** Writes what was counted. */
+  /** Writes the counts now. */
   flush(): Promise<void>
 }
 
@@ -38,7 +38,7 @@ export interface SeriesRecorderParts {
   readonly everyMs?: number
   /** Counts were written. */
   readonly onWritten?: () => void
-  /** Learns of a write that failed; it is made again. */
+  /** Called with the error of a failed write. The recorder repeats the write. */
   readonly onTrouble?: (error: unknown) => void
 }
 
@@ -54,10 +54,10 @@ export function createSeriesRecorder(parts: SeriesRecorderParts): SeriesRecorder
 interface Entry {
   readonly queue: string
   readonly kind: string
-  /** Counted since the last turn. */
+  /** The counts since the last turn. */
   cell: SeriesCell
-  isTouched: boolean
-  /** Before that, no worker took the queue. */
+  hasCounts: boolean
+  /** Before this instant, no worker took jobs of the queue. */
   attendedSince: number
   readonly total: SeriesCell
 }
@@ -66,9 +66,9 @@ interface Entry {
 interface Row {
   readonly queue: string
   readonly kind: string
-  /** All of the minute. */
+  /** All counts of the minute. */
   readonly sum: SeriesCell
-  /** The part of it that the store has not confirmed; undefined: all is confirmed. */
+  /** The counts that the store has not confirmed; undefined: all are confirmed. */
   fresh: SeriesCell | undefined
 }
 
@@ -83,14 +83,14 @@ class Recorder implements SeriesRecorder {
   readonly #attendedSince = new Map<string, number>()
   #entryCount = 0
   #last: Entry | undefined
-  /** Entries with counts that are in no minute yet. */
-  #touched: Entry[] = []
+  /** Entries with counts that belong to no minute yet. */
+  #countedEntries: Entry[] = []
   /** Rows by minute. */
   readonly #minutes = new Map<number, Map<Entry, Row>>()
-  /** What the store's clock is ahead of this one. */
+  /** How far the store's clock is ahead of this process's clock. */
   #aheadMs: number | undefined
-  /** When the first of the counts of this turn was made. */
-  #begunAt = 0
+  /** The time of the first count in this turn. */
+  #firstCountAt = 0
   #writeAt = 0
   #writtenAt = Number.NEGATIVE_INFINITY
   #timer: unknown
@@ -118,7 +118,7 @@ class Recorder implements SeriesRecorder {
     for (let at = 0; at < jobs.length; at++) {
       const job = jobs[at]!
       const answer = answers[at]
-      // A request that is repeated by its key gets the id of the first.
+      // A request that is repeated with its key gets the id of the first request, and counts no job.
       if (answer !== undefined && !answer.duplicate && answer.id === job.id)
         this.#cell(job.queue, job.kind).added++
     }
@@ -134,7 +134,7 @@ class Recorder implements SeriesRecorder {
   started(job: StartedJob): void {
     const cell = this.#cell(job.queue, job.kind)
     cell.started++
-    // All are instants of the store.
+    // Both are instants of the store's clock.
     if (job.startedAt !== null)
       cell.waited(causeOf(job, this.#last!.attendedSince), job.startedAt - job.runAt)
   }
@@ -188,7 +188,7 @@ class Recorder implements SeriesRecorder {
       entry = this.#entries.get(queue)?.get(kind) ?? this.#create(queue, kind)
       this.#last = entry
     }
-    if (!entry.isTouched) this.#touch(entry)
+    if (!entry.hasCounts) this.#markCounted(entry)
     return entry.cell
   }
 
@@ -203,7 +203,7 @@ class Recorder implements SeriesRecorder {
       queue: ownQueue,
       kind: ownKind,
       cell: new SeriesCell(),
-      isTouched: false,
+      hasCounts: false,
       total: new SeriesCell(),
       attendedSince: this.#attendedSince.get(queue) ?? 0,
     }
@@ -212,22 +212,22 @@ class Recorder implements SeriesRecorder {
     return entry
   }
 
-  /** The first count of this entry in this turn. */
-  #touch(entry: Entry): void {
-    entry.isTouched = true
-    // Signalbox's own queues are shown nowhere, but for tasks.
+  /** Records that this entry has counts in this turn. */
+  #markCounted(entry: Entry): void {
+    entry.hasCounts = true
+    // Series show none of Signalbox's own queues except tasks.
     if (isReserved(entry.queue) && entry.queue !== taskQueue) return
-    if (this.#touched.push(entry) > 1) return
-    this.#begunAt = this.#clock.now()
+    if (this.#countedEntries.push(entry) > 1) return
+    this.#firstCountAt = this.#clock.now()
     if (this.#timer === undefined) this.#schedule()
   }
 
-  /** The next turn: when counts are to be written, or the minute ends. */
+  /** Plans the next turn: at the next write, or at the end of the minute. */
   #schedule(): void {
     this.#clearTimer()
     if (this.#isClosed) return
     const now = this.#clock.now()
-    // Each process at a moment of its own, so that a fleet does not write at once.
+    // A random pause, so that the processes of a fleet do not write at the same time.
     const soonMs = this.#everyMs * (0.5 + Math.random() / 2)
     if (this.#writeAt <= now) this.#writeAt = Math.max(this.#writtenAt + this.#everyMs, now + soonMs)
     const toEndMs =
@@ -236,7 +236,8 @@ class Recorder implements SeriesRecorder {
       () => {
         this.#timer = undefined
         void this.#turn(this.#clock.now() >= this.#writeAt - 1).then(() => {
-          if (this.#timer === undefined && (this.#touched.length > 0 || this.#hasFresh())) this.#schedule()
+          if (this.#timer === undefined && (this.#countedEntries.length > 0 || this.#hasFresh()))
+            this.#schedule()
         })
       },
       Math.max(1, Math.min(this.#writeAt - now, toEndMs)),
@@ -248,20 +249,20 @@ class Recorder implements SeriesRecorder {
     this.#timer = undefined
   }
 
-  /** One after the other, so that no write overtakes another. Never rejects. */
-  #turn(isToWrite: boolean): Promise<void> {
-    this.#turns = this.#turns.then(() => this.#takeTurn(isToWrite))
+  /** Runs turns one after the other, so that no write overtakes another. Never rejects. */
+  #turn(shouldWrite: boolean): Promise<void> {
+    this.#turns = this.#turns.then(() => this.#takeTurn(shouldWrite))
     return this.#turns
   }
 
-  async #takeTurn(isToWrite: boolean): Promise<void> {
+  async #takeTurn(shouldWrite: boolean): Promise<void> {
     try {
-      if (this.#aheadMs === undefined && isToWrite) {
+      if (this.#aheadMs === undefined && shouldWrite) {
         const sentAt = this.#clock.now()
-        this.#learn(await this.#store.now(), sentAt)
+        this.#setStoreTime(await this.#store.now(), sentAt)
       }
       this.#collect()
-      if (isToWrite) await this.#write()
+      if (shouldWrite) await this.#write()
     } catch (error) {
       this.#writtenAt = this.#clock.now()
       this.#writeAt = 0
@@ -269,21 +270,21 @@ class Recorder implements SeriesRecorder {
     }
   }
 
-  /** Counts since the last turn become part of the minute in which they began. */
+  /** Adds the counts since the last turn to the minute in which they began. */
   #collect(): void {
-    if (this.#aheadMs === undefined || this.#touched.length === 0) return
-    const bucketAt = stepAt(this.#begunAt + this.#aheadMs, minuteMs)
-    for (const entry of this.#touched) {
+    if (this.#aheadMs === undefined || this.#countedEntries.length === 0) return
+    const bucketAt = stepAt(this.#firstCountAt + this.#aheadMs, minuteMs)
+    for (const entry of this.#countedEntries) {
       const { cell } = entry
       entry.cell = new SeriesCell()
-      entry.isTouched = false
+      entry.hasCounts = false
       entry.total.add(cell)
-      this.#put(bucketAt, entry, cell)
+      this.#addToMinute(bucketAt, entry, cell)
     }
-    this.#touched = []
+    this.#countedEntries = []
   }
 
-  #put(bucketAt: number, entry: Entry, part: SeriesCell): void {
+  #addToMinute(bucketAt: number, entry: Entry, part: SeriesCell): void {
     const rows = this.#minutes.get(bucketAt) ?? new Map<Entry, Row>()
     this.#minutes.set(bucketAt, rows)
     const { queue, kind } = entry
@@ -316,10 +317,10 @@ class Recorder implements SeriesRecorder {
         return { bucketAt, queue, kind, ...sum.toValues() }
       })
       const { now, written } = await this.#store.write(this.#source, rows)
-      this.#learn(now, sentAt)
-      // The minute was closed before it was written: it counts in the present one.
+      this.#setStoreTime(now, sentAt)
+      // The store closed the minute before this write, so the counts go to the present minute.
       for (const { bucketAt, entry, part } of sent)
-        if (!written.includes(bucketAt)) this.#put(stepAt(now, minuteMs), entry, part)
+        if (!written.includes(bucketAt)) this.#addToMinute(stepAt(now, minuteMs), entry, part)
       this.#forget(now)
       this.#onWritten()
     } catch (error) {
@@ -339,7 +340,7 @@ class Recorder implements SeriesRecorder {
       if (bucketAt + minuteMs + seriesBounds.openMs <= now) this.#minutes.delete(bucketAt)
   }
 
-  #learn(storeNow: number, sentAt: number): void {
+  #setStoreTime(storeNow: number, sentAt: number): void {
     this.#aheadMs = storeNow - (sentAt + this.#clock.now()) / 2
   }
 
@@ -357,7 +358,7 @@ const countOf: Partial<Record<RunOutcome, 'completed' | 'failed' | 'dead' | 'can
   cancelled: 'cancelled',
 }
 
-/** The cause is that of the whole wait, which may have several parts. */
+/** Chooses one cause for the whole wait, which may have several. */
 function causeOf({ meta, attempt, limited, runAt }: StartedJob, attendedSince: number): WaitCause {
   if (meta !== null) {
     if (meta.includes('"lock":')) return 'lock'

@@ -5,14 +5,14 @@ import { createSeriesRecorder, type SeriesRecorder } from './recorder.ts'
 import type { SeriesStore } from './series-store.ts'
 
 /**
- * Puts the rows of processes together and deletes old steps. Every process that counts does this for its namespace, so
- * that no series depends on a server: the store lets one of them at a time, and the others find nothing to do.
+ * Merges the rows of processes and deletes old steps. Every process that counts does this for its namespace, so that no
+ * series depends on a server. The store lets one process work at a time; the others find nothing to do.
  */
 function createRollUpLoop(store: Pick<SeriesStore, 'roll'>, keep: SeriesKeep): Loop {
   return createLoop({
     name: 'fleet.series',
     clock: patientClock,
-    // Each process at a pace of its own.
+    // Each process has another pause, so that they do not run at the same time.
     idleMs: Math.round(idleMs * (1 + Math.random())),
     step: async () => ((await store.roll(keep)) ? 'more' : 'idle'),
   })
@@ -20,27 +20,27 @@ function createRollUpLoop(store: Pick<SeriesStore, 'roll'>, keep: SeriesKeep): L
 
 const idleMs = 45_000
 
-/** Counts for one box, and keeps what was counted from the first count on. */
+/** Counts for one box. From the first write on, it also merges and deletes steps. */
 export interface SeriesCounting {
   readonly recorder: SeriesRecorder
-  /** Writes what was counted. */
+  /** Writes the last counts. */
   close(): Promise<void>
 }
 
 export function createSeriesCounting(store: SeriesStore, keep: SeriesKeep): SeriesCounting {
-  let keeper: Loop | undefined
+  let rollUpLoop: Loop | undefined
   let isClosed = false
   const recorder = createSeriesRecorder({
     store,
     onWritten() {
-      if (!isClosed) keeper ??= createRollUpLoop(store, keep)
+      if (!isClosed) rollUpLoop ??= createRollUpLoop(store, keep)
     },
   })
   return {
     recorder,
     async close() {
       isClosed = true
-      await keeper?.stop()
+      await rollUpLoop?.stop()
       await recorder[Symbol.asyncDispose]()
     },
   }

@@ -3,18 +3,18 @@ import { SignalboxError } from '../../core/errors.ts'
 import { duration, onlyKeys } from '../../core/options.ts'
 import type { SeriesKeep } from '../rules/index.ts'
 
-/** How counts and times of jobs are kept. */
+/** How long counts and times of jobs are kept. */
 export interface SeriesOptions {
-  /** How long they are kept by minute. @default '48h' */
+  /** The retention by minute. @default '48h' */
   readonly minutesMs?: Duration | undefined
-  /** How long they are kept by hour. @default '90d' */
+  /** The retention by hour. @default '90d' */
   readonly hoursMs?: Duration | undefined
 }
 
 const day = 86_400_000
 export const seriesDefaults: SeriesKeep = { minutesMs: 2 * day, hoursMs: 90 * day }
 
-/** Undefined: nothing is counted. Throws `invalid_argument`. */
+/** Returns undefined if counting is off. Throws `invalid_argument`. */
 export function resolveSeriesOptions(
   name: string,
   options: boolean | SeriesOptions | undefined,

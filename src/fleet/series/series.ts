@@ -1,12 +1,12 @@
 import type { Duration } from '../../core/duration.ts'
 
-/** Which counts and times of jobs are asked for. */
+/** Which counts and times of jobs to read. */
 export interface SeriesRequest {
   /** An instant, epoch milliseconds. @default an hour before `to` */
   readonly from?: number | undefined
   /** @default now, by the store's clock */
   readonly to?: number | undefined
-  /** A number of whole minutes. @default the shortest one with at most 200 steps */
+  /** A number of whole minutes. @default the shortest step with at most 200 points */
   readonly step?: Duration | undefined
   /** Only this queue. @default all */
   readonly queue?: string | undefined
@@ -18,15 +18,15 @@ export interface SeriesRequest {
 
 /** Counts and times of jobs over time, of all processes that use the store. */
 export interface Series {
-  /** The store's clock. The step in which it lies is under way. */
+  /** The store's clock. The step of this instant is not complete. */
   readonly now: number
-  /** The begin of the first step, and the end of the last. */
+  /** The start of the first step, and the end of the last. */
   readonly from: number
   readonly to: number
   readonly stepMs: number
-  /** Those with the most jobs first, up to 100. */
+  /** The items with the most jobs first, up to 100. */
   readonly items: readonly SeriesItem[]
-  /** Some kinds have no item of their own: there were too many, and the rest is added up as `other`. */
+  /** Whether there were too many kinds: then the rest is added up as `other`. */
   readonly isFolded: boolean
 }
 
@@ -35,7 +35,7 @@ export interface SeriesItem {
   readonly queue: string | null
   readonly kind: string | null
   readonly total: SeriesNumbers
-  /** Oldest first. Steps in which nothing was counted are left out. */
+  /** Oldest first, without empty steps. */
   readonly points: readonly SeriesPoint[]
 }
 
@@ -48,18 +48,20 @@ export interface SeriesNumbers {
   readonly added: number
   readonly started: number
   readonly completed: number
-  /** Attempts that failed and are tried again. */
+  /** Attempts that failed, whose jobs are tried again. */
   readonly failed: number
   /** Jobs that failed for good. */
   readonly dead: number
   readonly cancelled: number
-  /** From when a job was due until its attempt began; null: none began. */
+  /** The time from a job's due time until its attempt began; null: no attempt began. */
   readonly wait: Times | null
   /** The sum of these waits, by cause; causes without waits are left out. */
   readonly waitMsBy: Partial<Record<'queue' | 'limit' | 'lock' | 'dependency' | 'noWorker', number>>
-  /** How long attempts ran; null: none ended. */
+  /** How long attempts ran; null: no attempt ended. */
   readonly run: Times | null
-  /** The most jobs that a server saw ready and running in the step; null: no server looked, or the item is of a kind. */
+  /**
+   * The most jobs that a server saw ready and running in the step; null: no server counted, or the item is of a kind.
+   */
   readonly ready: number | null
   readonly running: number | null
 }

@@ -1,7 +1,7 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { WorkerStore } from './worker-store.ts'
 
-/** For jobs without a store of workers. */
+/** The store of jobs that were created without a worker store. */
 export const absentWorkers: WorkerStore = {
   join: refuseAbsent,
   renew: refuseAbsent,

@@ -1,6 +1,6 @@
 /**
- * A worker as the fleet sees it: one row that the worker keeps under a lease. All instants are of the store's clock, so
- * the clocks of hosts do not matter.
+ * A worker in the list of the fleet: one row that the worker renews under a lease. All instants are of the store's
+ * clock, so the clocks of hosts do not matter.
  */
 export interface FleetWorker {
   /**
@@ -8,31 +8,31 @@ export interface FleetWorker {
    * that name.
    */
   readonly id: string
-  /** What its jobs show as `workerId`. */
+  /** The `workerId` of its jobs. */
   readonly workerId: string
   /**
-   * `running`: it claims jobs. `quiet`: it finishes what it has and claims nothing. `stopping`: it finishes, then ends.
-   * `gone`: its lease ended without a word; it is kept for a day. A worker that stopped in good order leaves the list.
+   * `running`: it claims jobs. `quiet`: it finishes its jobs and claims none. `stopping`: it finishes its jobs, then
+   * ends. `gone`: its lease expired; it stays listed for a day. A worker that stopped regularly leaves the list.
    */
   readonly state: FleetWorkerState
-  /** What an operator asked for last. The worker follows within two seconds. */
+  /** The last request of an operator. The worker follows within two seconds. */
   readonly wanted: WantedMode
-  /** `library`: works on the store itself. `remote`: a box on a server. `http`: known by its claims over HTTP alone. */
+  /** `library`: works on the store itself. `remote`: a box on a server. `http`: known only by its claims over HTTP. */
   readonly via: WorkerVia
   readonly host: string | null
   readonly pid: number | null
   readonly queues: readonly string[]
   /** The kinds it knows, sorted; null: it takes every kind. */
   readonly kinds: readonly string[] | null
-  /** How many handlers run at once; null: not known. */
+  /** The most handlers that run at once; null: unknown. */
   readonly concurrency: number | null
-  /** What it runs, longest first, up to 20 jobs; as of `seenAt`. */
+  /** Its running jobs at `seenAt`, longest first, up to 20. */
   readonly running: readonly RunningJob[]
-  /** How many it runs in all; null: not known. */
+  /** The number of all its running jobs; null: unknown. */
   readonly runningCount: number | null
   /** The version of the user's program, from the option `release`. */
   readonly release: string | null
-  /** The version of Signalbox it works with. */
+  /** Its version of Signalbox. */
   readonly version: string | null
   readonly startedAt: number
   readonly seenAt: number
@@ -43,7 +43,7 @@ export interface FleetWorker {
 export interface FoundFleetWorker extends FleetWorker {
   /** By kind; kinds without a schema are left out. */
   readonly schemas: Readonly<Record<string, unknown>>
-  /** The store's clock when it was read: ages are counted from here. */
+  /** The store's clock at the read: ages count from here. */
   readonly at: number
 }
 
@@ -56,30 +56,30 @@ export interface RunningJob {
 }
 
 export type FleetWorkerState = 'running' | 'quiet' | 'stopping' | 'gone'
-/** What a worker does, as it says itself. */
+/** The mode that a worker reports. */
 export type WorkerMode = Exclude<FleetWorkerState, 'gone'>
-/** What operators ask of a worker. */
+/** The mode that an operator requests. */
 export type WantedMode = 'run' | 'quiet' | 'stop'
 export type WorkerVia = 'library' | 'remote' | 'http'
 
 export const fleetWorkerStates: readonly FleetWorkerState[] = ['running', 'quiet', 'stopping', 'gone']
 
-/** Wakes workers after an operator asked something of one. A hint: workers poll as well. */
+/** Wakes workers after a request of an operator. A hint: workers poll too. */
 export const workersTopic = 'jobs.workers'
 
 /** How often rows are written and read. */
 export const membershipTimes: {
-  /** Without a renewal for so long, a worker is gone. */
+  /** After this time without a renewal, a worker is gone. */
   readonly leaseMs: number
-  /** At most so long between two renewals of an idle worker. */
+  /** The longest time between two renewals of an idle worker. */
   readonly renewMs: number
-  /** The same after the running jobs changed. */
+  /** The longest time between two renewals after the running jobs changed. */
   readonly changedMs: number
-  /** How often a process asks what operators want of its workers. */
+  /** How often a process reads the requests of operators. */
   readonly pollMs: number
-  /** Wake-ups may come often; between two looks is at least this. */
+  /** The shortest time between two reads, because wake-ups may come often. */
   readonly restMs: number
-  /** How long a worker that is gone is listed. */
+  /** How long a worker stays listed as gone. */
   readonly keepGoneMs: number
 } = {
   leaseMs: 30_000,

@@ -7,17 +7,17 @@ import { boundRunning } from './show-worker.ts'
 import type { NewWorker, WorkerRenewal, WorkerStanding, WorkerStore } from './worker-store.ts'
 
 /**
- * Keeps the rows of all workers of one box, and tells the workers what operators want. One loop serves them all, with one
- * call a step, whatever their number:
+ * Renews the rows of all workers of one box, and passes the requests of operators to them. One loop serves all workers,
+ * with one call a step:
  *
- *     a worker began ────────────▶ join    writes its row
- *     10 s over, or news ────────▶ renew   writes what each runs, reads what is wanted
- *     1.5 s over, or a wake-up ──▶ wanted  reads what is wanted
+ *     a worker started ──────────────▶ join    writes its row
+ *     after 10 s, or after a change ─▶ renew   writes the running jobs, reads the requests
+ *     after 1.5 s, or a wake-up ─────▶ wanted  reads the requests
  *
- * While wake-ups of other processes arrive, only a wake-up or a renewal reads what is wanted: a wake-up that was lost
- * is found by the next renewal.
+ * While wake-ups of other processes arrive, only a wake-up or a renewal reads the requests. If a wake-up is lost, the
+ * next renewal finds the request.
  *
- * Nothing here holds up a worker: while the store does not answer, workers go on as they are.
+ * The membership never delays a worker: while the store does not answer, workers continue as before.
  */
 export interface Membership {
   /** Lists a worker from now on. */
@@ -25,24 +25,24 @@ export interface Membership {
 }
 
 export interface MemberHandle {
-  /** It does something else now: its row is written soon. */
+  /** The work of the worker changed: the loop writes its row soon. */
   changed(): void
-  /** Ends its listing. Never rejects, and waits a second at most. */
+  /** Deletes the row. Never rejects, and waits at most a second. */
   leave(): Promise<void>
 }
 
-/** A worker, as its membership sees it. */
+/** A worker that the membership lists. */
 export interface Member {
   readonly facts: MemberFacts
-  /** What it does now. */
+  /** Returns its present work. */
   look(): Pick<WorkerRenewal, 'mode' | 'running' | 'runningCount'>
-  /** An operator asked for this; called each time that the answer is another one. */
+  /** Called with each new request of an operator. */
   follow(wanted: WantedMode, graceMs: number | null): void
-  /** Its row could not be written. */
+  /** Called when its row could not be written. */
   failed(error: unknown): void
 }
 
-/** What does not change while a worker runs. */
+/** The facts that do not change while a worker runs. */
 export type MemberFacts = Pick<
   NewWorker,
   'workerId' | 'via' | 'host' | 'pid' | 'queues' | 'kinds' | 'schemas' | 'concurrency' | 'release' | 'version'
@@ -59,20 +59,20 @@ export interface MembershipParts {
 /** The most workers in one call. */
 const batchSize = 200
 const leaveMs = 1_000
-/** How often a process deletes rows of workers that are gone for long. A server does it more often. */
+/** How often a process deletes old rows of workers that are gone. A server does it more often. */
 const pruneMs = 3_600_000
 const pruneBatch = 1_000
-/** Tells the workers of this process from those of an earlier one with the same pid. */
+/** Distinguishes the workers of this process from workers of an earlier process with the same pid. */
 const boot = randomBytes(9).toString('base64url')
 
 export function createMembership({ store, notifier }: MembershipParts): Membership {
   const { leaseMs, pollMs, restMs } = membershipTimes
-  const listed = new Set<Listed>()
+  const listed = new Set<ListedWorker>()
   const own = createNotifier()
   const alarm = createAlarm(() => own.wake())
-  let lookedAt = Number.NEGATIVE_INFINITY
+  let readAt = Number.NEGATIVE_INFINITY
   let isWoken = false
-  // Processes that start together do it one after the other.
+  // A random start, so that processes that start together prune one after the other.
   let pruneAt = performance.now() + Math.random() * pruneMs
   let underWay: Promise<unknown> = Promise.resolve()
   let stopLoop: (() => void) | undefined
@@ -82,20 +82,21 @@ export function createMembership({ store, notifier }: MembershipParts): Membersh
     const joining = live.filter(({ isJoined }) => !isJoined).slice(0, batchSize)
     if (joining.length > 0) {
       const rows = joining.map((one) => one.row())
-      for (const [at, took] of (await store.join(rows, leaseMs)).entries()) joining[at]!.joined(took)
+      for (const [at, isWritten] of (await store.join(rows, leaseMs)).entries())
+        joining[at]!.joined(isWritten)
       return 'more'
     }
     const now = performance.now()
     const isDue = live.some((one) => one.isDue(now))
     if (!isDue && !isWoken && notifier.hearsOthers?.()) return 'idle'
-    // A wake-up that comes right behind a look waits.
-    if (!isDue && lookedAt + restMs > now) {
-      if (live.length > 0) alarm.set(lookedAt + restMs - now)
+    // A wake-up right after a read waits.
+    if (!isDue && readAt + restMs > now) {
+      if (live.length > 0) alarm.set(readAt + restMs - now)
       return 'idle'
     }
-    // Where one is to be written, those that soon will be go along.
-    const writing = isDue ? live.filter((one) => one.maySoonBeDue(now)) : []
-    lookedAt = now
+    // If one row is due, the same call also writes the rows that are due soon.
+    const writing = isDue ? live.filter((one) => one.isDueSoon(now)) : []
+    readAt = now
     isWoken = false
     await inBatches(writing, (some) =>
       store.renew(
@@ -115,12 +116,12 @@ export function createMembership({ store, notifier }: MembershipParts): Membersh
   }
 
   async function inBatches(
-    some: readonly Listed[],
-    ask: (batch: readonly Listed[]) => Promise<readonly WorkerStanding[]>,
+    some: readonly ListedWorker[],
+    ask: (batch: readonly ListedWorker[]) => Promise<readonly WorkerStanding[]>,
   ): Promise<void> {
     for (let at = 0; at < some.length; at += batchSize) {
       const batch = some.slice(at, at + batchSize)
-      for (const [nr, standing] of (await ask(batch)).entries()) batch[nr]!.hear(standing)
+      for (const [nr, standing] of (await ask(batch)).entries()) batch[nr]!.apply(standing)
     }
   }
 
@@ -155,7 +156,7 @@ export function createMembership({ store, notifier }: MembershipParts): Membersh
 
   return {
     join(member) {
-      const one = new Listed(member)
+      const one = new ListedWorker(member)
       listed.add(one)
       stopLoop ??= startLoop()
       own.wake()
@@ -173,7 +174,7 @@ export function createMembership({ store, notifier }: MembershipParts): Membersh
             stopLoop = undefined
           }
           if (!one.wasSent) return
-          // Behind a join that is under way, which would write the row anew. Without an answer the lease ends by itself.
+          // Wait for a running join, which would write the row again. Without an answer the lease expires by itself.
           const left = underWay.then(() => store.leave([one.ref])).catch(() => undefined)
           await within(leaveMs, left)
         },
@@ -182,15 +183,15 @@ export function createMembership({ store, notifier }: MembershipParts): Membersh
   }
 }
 
-/** A worker that is listed, and what its row says. */
-class Listed {
+/** A listed worker, and the content of its row. */
+class ListedWorker {
   readonly member: Member
   readonly #startedAt = performance.now()
   readonly #session = randomBytes(9).toString('base64url')
   #id: string
   #wanted: WantedMode = 'run'
   #writtenAt = Number.NEGATIVE_INFINITY
-  /** Ids of the running jobs in its row. */
+  /** The ids of the running jobs in its row. */
   #shown = ''
   isJoined = false
   /** Whether there may be a row. */
@@ -222,27 +223,27 @@ class Listed {
     return { ...this.ref, mode, running: bounded, runningCount }
   }
 
-  joined(took: boolean): void {
-    this.isJoined = took
-    if (took) return
-    // Another live worker has the name: this one gets a name of its own.
+  joined(isWritten: boolean): void {
+    this.isJoined = isWritten
+    if (isWritten) return
+    // Another live worker has the id: this worker gets the id with a suffix.
     this.#id = `${shortened(this.member.facts.workerId)}#${randomBytes(6).toString('hex').slice(0, 6)}`
   }
 
-  /** Whether its row is to be written again. */
+  /** Whether its row must be written again. */
   isDue(now: number): boolean {
     const { renewMs, changedMs, pollMs } = membershipTimes
     const ageMs = now - this.#writtenAt
-    // A look earlier than the limit, which holds for the time between two renewals.
+    // One poll early, so that the time between two renewals stays below the limit.
     if (this.isChanged || ageMs >= renewMs - pollMs) return true
     return ageMs >= changedMs && idsOf(boundRunning(this.member.look().running)) !== this.#shown
   }
 
-  maySoonBeDue(now: number): boolean {
+  isDueSoon(now: number): boolean {
     return this.isDue(now) || now - this.#writtenAt >= membershipTimes.renewMs / 2
   }
 
-  hear(standing: WorkerStanding): void {
+  apply(standing: WorkerStanding): void {
     if (this.isLeaving) return
     if (standing.status !== 'here') {
       this.isJoined = false
@@ -259,7 +260,7 @@ function idsOf(running: WorkerRenewal['running']): string {
   return running.map(({ id }) => id).join()
 }
 
-/** With room for a suffix. */
+/** Leaves space for a suffix. */
 function shortened(workerId: string): string {
   return [...workerId].slice(0, 184).join('')
 }

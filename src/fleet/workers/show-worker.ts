@@ -6,7 +6,7 @@ export function stateOf({ mode, leaseEndsAt }: WorkerRecord, now: number): Fleet
   return leaseEndsAt <= now ? 'gone' : mode
 }
 
-/** A row as operators see it. */
+/** Converts a row into the form that operators see. */
 export function showWorker(record: WorkerRecord, now: number): FleetWorker {
   const { mode: _, schemas: __, ...worker } = record
   return { ...worker, state: stateOf(record, now) }
@@ -29,7 +29,7 @@ export function boundRunning(running: WorkerRenewal['running']): WorkerRenewal['
 const maxSchemaChars = 16_384
 const maxSchemasChars = 65_536
 
-/** The schemas that fit into a row. One that is too large, or no JSON, is left out: the kind is listed without it. */
+/** The schemas that fit into a row. A schema that is too large, or not JSON, is left out. */
 export function boundSchemas(
   schemas: Iterable<readonly [kind: string, schema: unknown]>,
 ): NewWorker['schemas'] {

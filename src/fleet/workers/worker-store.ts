@@ -1,34 +1,34 @@
 import type { FleetWorker, WantedMode, WorkerMode, WorkerVia } from './fleet-worker.ts'
 
 /**
- * The rows of workers in one namespace. Leases, `since` and all other instants come from the store's clock; a process
- * only says how long ago something was.
+ * The rows of workers in one namespace. Leases, `since` and all other instants come from the store's clock. A process
+ * sends only ages.
  */
 export interface WorkerStore {
   /**
-   * Writes the rows of workers that began. Answers, in order, whether each has its id now; false: a live worker has it.
-   * A row is taken over when its lease ended, when it was only derived from claims (`http`), or when an earlier process
-   * of the same host and pid wrote it.
+   * Writes the rows of new workers. Returns, in order, whether each has its id now; false: another live worker has it.
+   * A worker takes over a row whose lease expired, a row that was only derived from claims (`http`), and a row of an
+   * earlier process with the same host and pid.
    */
   join(workers: readonly NewWorker[], leaseMs: number): Promise<readonly boolean[]>
-  /** Renews rows, and says what is wanted of each worker, in order. */
+  /** Renews rows. Returns the requests of operators to each worker, in order. */
   renew(renewals: readonly WorkerRenewal[], leaseMs: number): Promise<readonly WorkerStanding[]>
-  /** What is wanted of each worker, in order. */
+  /** Reads the requests of operators to each worker, in order. */
   wanted(workers: readonly WorkerRef[]): Promise<readonly WorkerStanding[]>
   /** Deletes the rows of workers that stopped. */
   leave(workers: readonly WorkerRef[]): Promise<void>
-  /** By id, without schemas. `after` is the last id of the page before. `now` is the store's clock. */
+  /** Lists rows by id, without schemas. `after` is the last id of the previous page. `now` is the store's clock. */
   list(query: { readonly limit: number; readonly after?: string | undefined }): Promise<WorkerPage>
   find(id: string): Promise<{ readonly worker: WorkerRecord; readonly now: number } | undefined>
-  /** Says what is wanted of a worker whose lease holds. False: there is none. */
+  /** Writes a request to a worker with a live lease. Returns false if there is none. */
   want(id: string, wanted: WantedMode, graceMs: number | null): Promise<boolean>
-  /** The kinds of jobs that are ready in a queue, from the first jobs to be claimed. */
+  /** The kinds of ready jobs in a queue, read from the jobs that are next. */
   readyKinds(queue: string, limit: number): Promise<ReadyKinds>
-  /** Deletes rows whose lease ended longer ago than that; answers how many. */
+  /** Deletes rows whose lease expired at least `olderThanMs` ago. Returns their number. */
   prune(query: { readonly olderThanMs: number; readonly limit: number }): Promise<number>
 }
 
-/** `count` is at least that many; `oldestAt` is when the oldest of them was due. */
+/** There may be more jobs than `count`. `oldestAt` is the due time of the oldest job. */
 export interface ReadyKinds {
   readonly kinds: readonly { readonly kind: string; readonly count: number; readonly oldestAt: number }[]
   readonly now: number
@@ -39,19 +39,19 @@ export interface WorkerPage {
   readonly now: number
 }
 
-/** A row of one run of a worker: `session` tells it from other workers with its id. */
+/** The row of one run of a worker. `session` distinguishes it from other workers with the same id. */
 export interface WorkerRef {
   readonly id: string
   readonly session: string
 }
 
-/** The row of a worker that begins. */
+/** The row of a new worker. */
 export interface NewWorker extends WorkerRenewal {
   readonly workerId: string
   readonly via: WorkerVia
   readonly host: string | null
   readonly pid: number | null
-  /** Differs for each process. */
+  /** Unique for each process. */
   readonly boot: string
   readonly queues: readonly string[]
   readonly kinds: readonly string[] | null
@@ -63,7 +63,7 @@ export interface NewWorker extends WorkerRenewal {
   readonly ageMs: number
 }
 
-/** What a worker does now. */
+/** The present work of a worker. */
 export interface WorkerRenewal extends WorkerRef {
   readonly mode: WorkerMode
   readonly running: readonly { readonly id: string; readonly kind: string; readonly ms: number }[]
@@ -76,7 +76,7 @@ export type WorkerStanding =
   | { readonly status: 'missing' }
   | { readonly status: 'taken' }
 
-/** A row as it is stored. */
+/** A stored row. */
 export interface WorkerRecord extends Omit<FleetWorker, 'state'> {
   readonly mode: WorkerMode
   /** Empty in lists. */

@@ -12,31 +12,34 @@ import {
 import { showFoundWorker, showWorker } from './show-worker.ts'
 import type { WorkerStore } from './worker-store.ts'
 
-/** What operators see of workers, and ask of them. */
+/** Lists workers and controls them. */
 export interface WorkerVerbs {
-  /** A page of the workers of all processes, by id; those that are gone stay for a day. `cursor` is null at the end. */
+  /**
+   * Returns a page of the workers of all processes, by id. Workers stay listed as gone for a day. `cursor` is null at
+   * the end.
+   */
   workers(options?: ListWorkersOptions): Promise<WorkersPage>
   /** One worker, with the JSON Schemas of its kinds. */
   findWorker(id: string): Promise<FoundFleetWorker | undefined>
   /**
-   * Lets a worker finish what it runs and claim nothing more, until it is resumed. It follows within two seconds,
-   * wherever it is. Throws `not_found`, and `conflict` if the worker is gone.
+   * Makes a worker finish its jobs and claim no more until it is resumed. The worker follows within two seconds, on any
+   * host. Throws `not_found`, and `conflict` if the worker is gone.
    */
   quietWorker(id: string): Promise<FleetWorker>
   /** Lets a quiet worker claim again. Throws `not_found`; `conflict` if it is gone or was asked to stop. */
   resumeWorker(id: string): Promise<FleetWorker>
   /**
-   * Stops a worker as its own `stop` does: it claims nothing more, has `graceMs` for what it runs, and hands back the
-   * rest, which burns no attempt. Throws `not_found`, and `conflict` if the worker is gone.
+   * Stops a worker like its own `stop`: it claims no more, has `graceMs` to finish its jobs, and hands back the rest,
+   * which uses up no attempt. Throws `not_found`, and `conflict` if the worker is gone.
    */
   stopWorker(id: string, options?: StopWorkerOptions): Promise<FleetWorker>
 }
 
 /** Which workers to list. */
 export interface ListWorkersOptions {
-  /** Those that take jobs of this queue. */
+  /** Only workers that take jobs of this queue. */
   readonly queue?: string | undefined
-  /** Those that know this kind. */
+  /** Only workers that know this kind. */
   readonly kind?: string | undefined
   readonly state?: FleetWorkerState | undefined
   readonly host?: string | undefined
@@ -47,14 +50,14 @@ export interface ListWorkersOptions {
 }
 
 export interface StopWorkerOptions {
-  /** How long what it runs may take to end. @default 10_000 */
+  /** The time that its running jobs have to end. @default 10_000 */
   readonly graceMs?: Duration | undefined
 }
 
 export interface WorkersPage {
   readonly items: readonly FleetWorker[]
   readonly cursor: string | null
-  /** The store's clock when it was read: ages are counted from here. */
+  /** The store's clock at the read: ages count from here. */
   readonly at: number
 }
 
@@ -63,7 +66,7 @@ export interface WorkerVerbsParts {
   readonly notifier: { wake(topic: string): void }
 }
 
-/** Rows read at once; a filter leaves some out. */
+/** The rows of one read with a filter, which leaves some out. */
 const pageSize = 500
 
 export function createWorkerVerbs({ store, notifier }: WorkerVerbsParts): WorkerVerbs {
@@ -75,7 +78,7 @@ export function createWorkerVerbs({ store, notifier }: WorkerVerbsParts): Worker
   async function want(id: string, wanted: WantedMode, graceMs: number | null): Promise<FleetWorker> {
     const before = await find(id)
     if (before === undefined) throw noWorker(id)
-    if (wanted !== 'stop' && before.wanted === 'stop') throw stops(id)
+    if (wanted !== 'stop' && before.wanted === 'stop') throw isStopping(id)
     if (before.state === 'gone' || !(await store.want(id, wanted, graceMs))) throw isGone(id)
     notifier.wake(workersTopic)
     const { schemas: _, at: __, ...worker } = before
@@ -162,13 +165,13 @@ function noWorker(id: string): SignalboxError {
 function isGone(id: string): SignalboxError {
   return new SignalboxError(
     'conflict',
-    `Worker "${id}" is gone: its lease ended, so it cannot follow. Its jobs go to other workers.`,
+    `Worker "${id}" is gone: its lease expired, so it cannot follow. Other workers take its jobs.`,
   )
 }
 
-function stops(id: string): SignalboxError {
+function isStopping(id: string): SignalboxError {
   return new SignalboxError(
     'conflict',
-    `Worker "${id}" was asked to stop and cannot be resumed. Start it anew.`,
+    `Worker "${id}" was asked to stop and cannot be resumed. Start a new worker.`,
   )
 }
