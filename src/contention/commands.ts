@@ -6,8 +6,8 @@ import { longWaitMs } from './recorder.ts'
 import type { Matrix } from './wait-matrix.ts'
 
 /**
- * Commands that await, such as requests: their calls of a store are waits, the rest is their turn. The asynchronous context
- * identifies the command of a call.
+ * Commands that await, such as requests. Their calls of a store are waits; the remaining time is their turn. The
+ * asynchronous context identifies the command of a call.
  */
 export class Commands {
   readonly #parts: CommandsParts
@@ -31,7 +31,7 @@ export class Commands {
     return this.#current.getStore()
   }
 
-  /** A call of a store: counted for its own kind, and as a wait of the command. */
+  /** Records a call of a store, for its own kind and as a wait of the command. */
   called(kind: number, command: Command | undefined, from: number): void {
     const now = this.#parts.now()
     noteHold(this.#parts.kinds.get(kind), from, now)
@@ -63,16 +63,16 @@ export interface CommandsParts {
   now(): number
 }
 
-/** One command under way. */
+/** A running command. */
 export class Command {
   kind: number
   readonly begunAt: number
   readonly what: string | undefined
-  /** Apart from each other, in order. */
+  /** Separate waits, in order. */
   readonly waits: { from: number; to: number }[] = []
   #restedMs = 0
   #restsSince: number | undefined
-  /** Loops that it started run on in its context; their waits do not count for it. */
+  /** The command ended. Loops that it started still run in its context, but their waits no longer count for it. */
   isOver = false
 
   constructor(kind: number, begunAt: number, what: string | undefined) {
@@ -81,7 +81,7 @@ export class Command {
     this.what = what
   }
 
-  /** Parallel waits count once. They are reported in the order of their ends. */
+  /** Records a wait. Parallel waits count once. Waits are reported in the order of their ends. */
   waited(from: number, to: number): void {
     if (this.isOver) return
     // A command that calls the store does not rest.
@@ -100,7 +100,7 @@ export class Command {
     return this.waits.reduce((sum, { from, to }) => sum + to - from, 0)
   }
 
-  /** It waits because there is no job or no event. This is not contention and is not counted. */
+  /** The command waits because there is no job or no event. This is not contention and is not counted. */
   rest(now: number): void {
     this.#restsSince ??= now
   }
@@ -117,11 +117,12 @@ export class Command {
 
 const maxWaits = 64
 
-/** Methods that run work of the caller; the write queue or the pool measures them. */
+/** Methods that run work of the caller. The write queue or the pool measures them. */
 const ofCallers: ReadonlySet<PropertyKey> = new Set(['transact', 'transactAll', 'settleIn'])
 
 /**
- * The same store, with every asynchronous call measured, as `store.jobs.claim`. Results and errors are passed through.
+ * Measures every asynchronous call of a store, under names such as `store.jobs.claim`. Results and errors stay the
+ * same.
  */
 export function meterStore<Store extends object>(
   store: Store,

@@ -11,24 +11,24 @@ import { type KindSeries, seriesOf, takeSnapshot } from './snapshot.ts'
 import { Matrix, type Pending, type Share } from './wait-matrix.ts'
 
 /**
- * One recorder for the whole process: it collects waits and turns, and computes who waits on whom. Its memory is bounded, a
- * report takes well under a microsecond, and no report makes it throw.
+ * The recorder of the process. It collects waits and turns, and computes which kinds wait for which holders. Its
+ * memory is bounded, a report takes less than a microsecond, and no report makes it throw.
  */
 export interface Contention extends Meter {
-  /** Whether anything is measured. */
+  /** Whether it measures. */
   readonly enabled: boolean
   readonly events: EventSource<ContentionEvents>
-  /** Runs `work` as a command of this kind: calls of metered stores are its waits, the rest is its turn. */
+  /** Runs `work` as a command of this kind. Calls of metered stores are its waits; the remaining time is its turn. */
   during<Result>(kind: number, work: () => Promise<Result>, what?: string): Promise<Result>
   /** The current command. */
   readonly command: CommandUnderWay
-  /** The same store, measured call by call: `store.<name>.<method>`. */
+  /** Returns the store with every call measured, as `store.<name>.<method>`. */
   store<Store extends object>(store: Store, name: string): Store
   /** Waits for locks, by key. */
   readonly keys: LockWaits
   /** All data; with a namespace, without the data of other namespaces. */
   snapshot(options?: SnapshotOptions): ContentionSnapshot
-  /** The same for Prometheus: how many waits and holds of each kind lie within each bound. */
+  /** The data for Prometheus: how many waits and holds of each kind are within each bound. */
   series(boundsMs: readonly number[]): ContentionSeries
   /** Starts to watch the event loop and the garbage collector; each start needs a stop. */
   start(): void
@@ -36,9 +36,9 @@ export interface Contention extends Meter {
 }
 
 export interface CommandUnderWay {
-  /** Sets its kind, once it is known. */
+  /** Sets the kind of the command when it is known. */
   is(kind: number): void
-  /** It waits for an event until `resume`. This is not contention and is not counted. */
+  /** The command waits for an event until `resume`. This is not contention and is not counted. */
   rest(): void
   resume(): void
 }
@@ -64,19 +64,19 @@ export interface ContentionEvents {
 /** The slow waits of one kind in one interval. */
 export interface SlowWaits {
   readonly kind: string
-  /** How many waits were longer than `aboveMs`, within how long. */
+  /** How many waits were longer than `aboveMs`, within `withinMs`. */
   readonly count: number
   readonly aboveMs: number
   readonly withinMs: number
-  /** The longest of them: how long, what it was about, and when it ended, in epoch milliseconds. */
+  /** The longest wait: its length, its subject, and its end in epoch milliseconds. */
   readonly longestMs: number
   readonly what: string | null
   readonly at: number
-  /** The holders that the longest waited for; most first. */
+  /** The holders that delayed the longest wait, longest first. */
   readonly holders: readonly HolderTotal[]
 }
 
-/** Measures nothing: every method is there and does nothing. */
+/** A recorder that measures nothing. */
 export const noContention: Contention = Object.freeze({
   ...noMeter,
   enabled: false,
@@ -107,7 +107,7 @@ export const noContention: Contention = Object.freeze({
   stop: () => undefined,
 })
 
-/** Creates a separate recorder. Most code uses that of the process: `processContention`. */
+/** Creates a separate recorder. Most code uses the recorder of the process: `processContention`. */
 export function createContention(options?: ContentionOptions): Contention {
   const { warnMs, warnEveryMs, maxKinds, maxKeys } = resolveContentionOptions(options)
   const now = () => performance.now()
@@ -128,7 +128,7 @@ export function createContention(options?: ContentionOptions): Contention {
       kinds,
       now,
       activeMs: loopActiveMs,
-      // Late timers are no turns, so they are not among the slowest.
+      // A late timer is not a turn, so it is not recorded among the slowest.
       timerWaited: (dueAt, firedAt) => {
         noteWait(kinds.get(timer), firedAt - dueAt)
         matrix.waited(timer, dueAt, firedAt, 0, undefined)
@@ -229,7 +229,7 @@ const slowestCount = 100
 
 let shared: Contention | undefined
 
-/** The recorder of this process: all that runs in one thread waits on each other. */
+/** The recorder of this process. There is one, because all work of a thread can delay all other work. */
 export function processContention(): Contention {
   shared ??= createContention()
   return shared
@@ -241,7 +241,7 @@ export interface ContentionOptions {
   readonly warnMs?: number | undefined
   /** Slow waits of a kind within this time are one `slow` event. @default 60_000 */
   readonly warnEveryMs?: number | undefined
-  /** The most kinds of commands; what comes beyond is counted as `other`. @default 512 */
+  /** The most kinds of commands; further kinds count as `other`. @default 512 */
   readonly maxKinds?: number | undefined
   /** The most keys of locks that are remembered. @default 1_000 */
   readonly maxKeys?: number | undefined

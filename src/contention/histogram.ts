@@ -1,16 +1,16 @@
 /**
- * How often something took how long, in fixed memory: 1,024 buckets, 32 to each doubling, from a tenth of a microsecond
- * to nearly two hours. So a percentile is within 2 % of the exact one, whatever was recorded; what is longer counts as the
- * longest, and the greatest value is kept as it is.
+ * Counts durations in fixed memory: 1,024 buckets, 32 for each doubling, from a tenth of a microsecond to nearly two
+ * hours. So a percentile is within 2 % of the exact one. A longer duration counts in the last bucket; the maximum is
+ * kept exactly.
  */
 export class Histogram {
-  /** Not Uint32: at 100,000 a second a bucket of 32 bits is full in half a day. */
+  /** Not Uint32: at 100,000 records a second, a bucket of 32 bits overflows after half a day. */
   readonly #buckets = new Float64Array(bucketCount)
   #count = 0
   #sumMs = 0
   #maxMs = 0
 
-  /** Anything but a number of 0 or more counts as 0. */
+  /** Records a duration. A negative number, and NaN, count as 0. */
   record(ms: number): void {
     const value = ms > 0 ? ms : 0
     this.#buckets[bucketOf(value)]!++
@@ -31,7 +31,7 @@ export class Histogram {
     return this.#maxMs
   }
 
-  /** The value that this share of all (0 to 1) does not exceed; 0 when there is none. */
+  /** The value that this share of all values (0 to 1) does not exceed; 0 without values. */
   percentile(share: number): number {
     const rank = Math.max(1, Math.ceil(share * this.#count))
     let seen = 0
@@ -42,7 +42,10 @@ export class Histogram {
     return this.#maxMs
   }
 
-  /** How many lie within each of the bounds (in milliseconds, rising), as Prometheus counts: each with all below it. */
+  /**
+   * How many values are within each bound (rising milliseconds). Each count includes all lower values, as in
+   * Prometheus.
+   */
   countsWithin(boundsMs: readonly number[]): readonly number[] {
     let index = 0
     let seen = 0
@@ -55,10 +58,10 @@ export class Histogram {
 
 const bucketCount = 1_024
 const unitsPerMs = 10_000
-/** Two to that power lie in each doubling; below twice that many units every unit has its own bucket. */
+/** Each doubling has 2 ** fineBits buckets. Values below 2 * fineCount units have one bucket per unit. */
 const fineBits = 5
 const fineCount = 1 << fineBits
-/** Where 32-bit arithmetic ends. */
+/** The limit of 32-bit arithmetic. */
 const wide = 2 ** 31
 const longest = 2 ** 36 - 1
 

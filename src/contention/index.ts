@@ -1,4 +1,4 @@
-/** Who waits, how long, and who held them up: one recorder for the whole process. */
+/** Records which commands wait, how long, and for which holders: one recorder for the whole process. */
 export type { KindTraits, Meter, Ticket } from '../core/meter.ts'
 export {
   type CommandUnderWay,

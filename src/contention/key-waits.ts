@@ -1,19 +1,20 @@
 import { setNewest } from '../core/newest-entries.ts'
 
 /**
- * Waits for locks by key: the holder, the waiters, and how long they waited for each holder. Only locks of this process are
- * known. While a node holds a key, each waiter adds to its time: ten waiters for a second are ten seconds.
+ * Waits for locks by key: the holder, the waiters, and how long they waited for each holder. It knows only the locks of
+ * this process. While a node holds a key, each waiter adds to the node's time: ten waiters for a second are ten
+ * seconds.
  *
- * The capacity is a fixed number of keys. The key without events for the longest time is evicted, first among keys without
- * waiters.
+ * The number of keys is limited. When it is full, the key without events for the longest time is evicted, first among
+ * keys without waiters.
  */
 export class KeyWaits {
   readonly #keys = new Map<string, KeyEntry>()
-  /** The latest holder of a key: a later waiter is charged to it. */
+  /** The latest holder of each key. Later waits are charged to it. */
   readonly #holders = new Map<string, string>()
   readonly #max: number
   readonly #now: () => number
-  /** Evicted keys. */
+  /** How many keys were evicted. */
   overflow = 0
 
   constructor(max: number, now: () => number) {
@@ -21,7 +22,7 @@ export class KeyWaits {
     this.#now = now
   }
 
-  /** A waiter entered the wait queue, or is still in it. */
+  /** Records that a waiter entered the wait queue, or is still in it. */
   queued(key: WaitKey, node: string, requestId: string): void {
     const now = this.#now()
     const entry = this.#touch(key, now)
@@ -32,7 +33,7 @@ export class KeyWaits {
       entry.waiters.set(waiterName(node, requestId), { node, since: now, seenAt: now })
   }
 
-  /** A holder has the key now, after a wait or without one. */
+  /** Records that a requester got the key, with or without a wait. */
   granted(key: WaitKey, node: string, requestId: string): void {
     const name = keyName(key)
     setNewest(this.#holders, name, node, this.#max)
@@ -43,7 +44,7 @@ export class KeyWaits {
     entry.holder = node
   }
 
-  /** A waiter left the wait queue. */
+  /** Records that a waiter left the wait queue. */
   left(key: WaitKey, node: string, requestId: string): void {
     const entry = this.#keys.get(keyName(key))
     if (entry === undefined) return
@@ -52,7 +53,7 @@ export class KeyWaits {
     this.#end(entry, waiterName(node, requestId), now)
   }
 
-  /** Its holder let go; `next` has it now. */
+  /** Records that the holder released the key, and that `next` holds it now. */
   released(key: WaitKey, next: { readonly node: string; readonly requestId: string } | null): void {
     const name = keyName(key)
     this.#holders.delete(name)
@@ -63,7 +64,7 @@ export class KeyWaits {
     if (next !== null) this.granted(key, next.node, next.requestId)
   }
 
-  /** Who is known to hold a key, when that is known from elsewhere. */
+  /** Records the holder of a key, as the store reports it. */
   heldBy(key: WaitKey, node: string | null): void {
     const entry = this.#keys.get(keyName(key))
     if (entry === undefined || entry.holder === node) return
@@ -71,7 +72,7 @@ export class KeyWaits {
     entry.holder = node
   }
 
-  /** The keys of a namespace, or all: those that were waited for longest first. */
+  /** The keys of a namespace, or all keys, with the longest waits first. */
   list(namespace?: string): readonly KeyEntry[] {
     const now = this.#now()
     const entries = [...this.#keys.values()].filter(
@@ -101,7 +102,7 @@ export class KeyWaits {
       }
     } else {
       charge(entry, now)
-      // Moved to the end, so that the first key is the one without events for the longest time.
+      // Moved to the end, so that the first key has been without events for the longest time.
       this.#keys.delete(name)
     }
     this.#keys.set(name, entry)
@@ -129,7 +130,7 @@ export class KeyWaits {
     this.#keys.delete(oldest!)
   }
 
-  /** A waiter asks regularly to keep its position. A waiter that has not asked for long is gone, or asks another server. */
+  /** A waiter renews its position regularly. If it has not done so for long, it is gone, or uses another server. */
   #forgetGone(entry: KeyEntry, now: number): void {
     for (const [name, { seenAt }] of entry.waiters) {
       if (now - seenAt > goneMs) this.#end(entry, name, seenAt)
@@ -148,7 +149,7 @@ export interface KeyEntry {
   /** Null: there is no holder, or this process does not know it. */
   holder: string | null
   readonly waiters: Map<string, { readonly node: string; readonly since: number; seenAt: number }>
-  /** Waits that are over. */
+  /** How many waits ended. */
   waitCount: number
   waitedMs: number
   maxWaitMs: number
@@ -160,7 +161,7 @@ const maxWaiters = 100
 const maxHolders = 8
 const goneMs = 60_000
 const evictionTries = 16
-/** Stands for an unknown holder, and for holders beyond the limit. */
+/** The name for an unknown holder, and for holders beyond the limit. */
 const otherHolder = ''
 
 function charge(entry: KeyEntry, now: number): void {
@@ -177,7 +178,7 @@ function charge(entry: KeyEntry, now: number): void {
   entry.byHolder.set(charged, (entry.byHolder.get(charged) ?? 0) + ms)
 }
 
-/** No name has a control character in it. */
+/** A unique name, because no part contains a control character. */
 function keyName({ namespace, operation, resource }: WaitKey): string {
   return `${namespace}\n${operation}\n${resource}`
 }

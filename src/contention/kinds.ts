@@ -3,18 +3,18 @@ import { Histogram } from './histogram.ts'
 import type { Pending } from './wait-matrix.ts'
 
 /**
- * The kinds of commands and their lanes, as small numbers. The capacity is fixed; kinds beyond it count as `other`, so that
- * names cannot make memory grow.
+ * The kinds of commands as small numbers, and their lanes. A lane is a wait queue or a pool. The capacity is fixed:
+ * further kinds count as `other`, so that names cannot make memory grow.
  */
 export class Kinds {
   readonly #byName = new Map<string, number>()
   readonly #all: Kind[] = []
   readonly #lanesByName = new Map<string, Lane>()
-  /** How many there can be. */
+  /** The most kinds. */
   readonly max: number
   /** Kinds that block the thread. */
   readonly sync: Kind[] = []
-  /** Names that did not fit. */
+  /** How many names did not fit. */
   overflow = 0
 
   constructor(max: number) {
@@ -48,7 +48,7 @@ export class Kinds {
     return kind.id
   }
 
-  /** The kind of a number; `other` for one that never was given. */
+  /** The kind of a number; `other` for an unknown number. */
   get(id: number): Kind {
     return this.#all[id] ?? this.#all[0]!
   }
@@ -80,21 +80,21 @@ export interface Kind {
   readonly lane: Lane | undefined
   readonly sync: boolean
   readonly warnMs: number | undefined
-  /** Its slow waits that were not reported yet. */
+  /** Slow waits of this kind that were not reported yet. */
   slow: SlowRun | undefined
-  /** The last of its waits that is not shared out yet. */
+  /** The last pending wait of this kind. */
   alike: Pending | undefined
-  /** Made when it first has a turn, or a wait. */
+  /** Created with the first turn or wait. */
   holds: Holds | undefined
   wait: Histogram | undefined
   hold: Histogram | undefined
 }
 
-/** The slow waits of a kind that were not reported yet; the first of them begins the interval. */
+/** The slow waits of a kind that were not reported yet. The first one begins the interval. */
 export interface SlowRun {
   readonly beganAt: number
   count: number
-  /** The longest of them. */
+  /** The longest wait. */
   longest: {
     readonly ms: number
     readonly endedAt: number
@@ -107,13 +107,13 @@ export interface Lane {
   readonly name: string
   size: number
   readonly kinds: Kind[]
-  /** The turns that are not over. */
+  /** The running turns. */
   readonly open: Set<OpenTurn>
   waiting: number
   peakWaiting: number
 }
 
-/** A wait or a turn that is not over. */
+/** A wait or a turn that has not ended. */
 export interface OpenTurn {
   readonly kind: Kind
   readonly begunAt: number
@@ -126,11 +126,11 @@ const maxLanes = 64
 /** The name of kinds that did not fit. */
 export const otherName = 'other'
 
-/** A turn of this kind. */
+/** Records a turn of this kind. */
 export function noteHold(kind: Kind, from: number, to: number): void {
   kind.hold ??= new Histogram()
   kind.hold.record(to - from)
-  // Without a waiter, the time of each run is not needed.
+  // The times of turns are needed only for kinds that can delay a waiter.
   if (kind.lane === undefined && !kind.sync) return
   kind.holds ??= new Holds()
   kind.holds.add(from, to)
@@ -142,16 +142,16 @@ export function noteWait(kind: Kind, ms: number): void {
 }
 
 /**
- * The recent turns of a kind, in fixed memory: a ring of spans, to find out who ran during a wait. A turn of a millisecond or
- * more has its own span. Shorter turns that follow closely share a span with their total time.
+ * The recent turns of a kind, in fixed memory: a ring of spans, to find the turns during a wait. A turn of a
+ * millisecond or more has its own span. Shorter turns that follow closely share a span with their total time.
  */
 export class Holds {
   readonly #size: number
   readonly #from: Float64Array
   readonly #to: Float64Array
-  /** Milliseconds of turns within the span; more than its length where turns went on side by side. */
+  /** Milliseconds of turns within the span. Parallel turns can make it longer than the span. */
   readonly #busy: Float64Array
-  /** How many spans were ever begun; the newest lies at `#count - 1`, modulo the size. */
+  /** How many spans were ever begun. The newest is at `#count - 1`, modulo the size. */
   #count = 0
 
   constructor(size: number = recentHolds) {
@@ -161,7 +161,7 @@ export class Holds {
     this.#busy = new Float64Array(size)
   }
 
-  /** A turn from one instant to another. */
+  /** Adds a turn from one instant to another. */
   add(from: number, to: number, busyMs: number = to - from): void {
     if (!(to > from)) return
     const last = (this.#count - 1) % this.#size
@@ -177,19 +177,19 @@ export class Holds {
     this.#busy[at] = busyMs
   }
 
-  /** When the newest span ended; nothing overlaps what began after it. */
+  /** The end of the newest span. No span overlaps an interval that begins later. */
   get lastAt(): number {
     return this.#count === 0 ? Number.NEGATIVE_INFINITY : this.#to[(this.#count - 1) % this.#size]!
   }
 
-  /** How many milliseconds of turns lie between two instants. */
+  /** The milliseconds of turns between two instants. */
   between(from: number, to: number): number {
     let ms = 0
     const oldest = Math.max(0, this.#count - this.#size)
     for (let number = this.#count - 1; number >= oldest; number--) {
       const at = number % this.#size
       const end = this.#to[at]!
-      // Spans lie in the order in which they ended.
+      // Spans are in the order of their ends.
       if (end <= from) break
       const start = this.#from[at]!
       if (start >= to) continue
@@ -206,7 +206,7 @@ export class Holds {
   }
 }
 
-/** With spans of 4 ms at the least when turns are many, that is 4 s of past. */
+/** With many turns a span is at least 4 ms long, so the ring covers at least 4 s. */
 export const recentHolds = 1_024
 const ownSpanMs = 1
 const sharedSpanMs = 4

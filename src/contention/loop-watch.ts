@@ -5,15 +5,15 @@ import { Holds } from './kinds.ts'
 import type { NamedHolders } from './wait-matrix.ts'
 
 /**
- * The event loop, the garbage collector and the host as holders. A timer should fire every ten milliseconds; when it is
- * late, something had the thread: a reported turn, a collection, untracked code (`event-loop`), or the host did not let the
- * process run (`host`). Node says how long the loop was busy, which tells the last two apart.
+ * The event loop, the garbage collector and the host as holders. A timer should fire every ten milliseconds. If it is
+ * late, the thread was used by a reported turn, by a collection or by untracked code (`event-loop`), or the host did
+ * not run the process (`host`). Node reports how long the loop was busy, which distinguishes the last two.
  *
  *     timer   ┊◀─ 10 ms ─▶┊ due                  fires
- *     thread  ├─idle─┤├────── busy ──────────────┤     event-loop: what of it no collection and no turn explains
+ *     thread  ├─idle─┤├────── busy ──────────────┤     event-loop: busy time without collections and turns
  *
- * The timer itself waits, too: `timer` in the matrix says who stops this thread, also while nothing else waits. While the
- * thread is idle the timer fires four times a second only, so that an idle process stays asleep.
+ * The timer itself is a waiter too: `timer` in the matrix shows what stops this thread, even while nothing else waits.
+ * While the thread is idle, the timer fires only four times a second, so that an idle process stays asleep.
  */
 export class LoopWatch {
   readonly #parts: LoopParts
@@ -23,10 +23,10 @@ export class LoopWatch {
   #tickedAt = 0
   #activeMs = 0
   #periodMs = tickMs
-  /** How busy the thread was since then decides the period. */
+  /** The busy time since then decides the period. */
   #pacedAt = 0
   #pacedActiveMs = 0
-  /** Lateness that is not shared out yet: collections are told of a round or two later. */
+  /** A delay that is not attributed yet: Node reports collections a round or two later. */
   #late: { readonly from: number; readonly to: number; readonly activeMs: number } | undefined
 
   constructor(parts: LoopParts, named: NamedHolders) {
@@ -49,7 +49,7 @@ export class LoopWatch {
     this.#observer = undefined
   }
 
-  /** Before a snapshot: counts the present delay without waiting for the timer. */
+  /** Counts the present delay without waiting for the timer. Call it before a snapshot. */
   look(): void {
     if (this.#timer === undefined) return
     this.#collected(this.#observer!.takeRecords())
@@ -95,7 +95,7 @@ export class LoopWatch {
     const dueAt = this.#tickedAt + this.#periodMs
     if (now - dueAt > graceMs) {
       const spanMs = now - this.#tickedAt
-      // Before the loop has begun, Node counts nothing: the program's own first lines run then.
+      // Before the loop begins, Node counts no busy time, although the first lines of the program run.
       const activeMs = this.#activeMs > 0 ? Math.min(spanMs, this.#parts.activeMs() - this.#activeMs) : spanMs
       this.#late = { from: dueAt, to: now, activeMs }
       this.#parts.timerWaited(dueAt, now)
@@ -113,7 +113,7 @@ export class LoopWatch {
     const { from, to, activeMs } = this.#late
     this.#late = undefined
     const { gc, eventLoop, host } = this.#named
-    // Busy until the timer fired; when that began is not known better than this.
+    // The busy time is assumed to end when the timer fired, because its exact position is unknown.
     const busyFrom = to - activeMs
     let named = gc.holds?.between(busyFrom, to) ?? 0
     for (const kind of this.#parts.kinds.sync) named += kind.holds?.between(busyFrom, to) ?? 0
@@ -130,15 +130,15 @@ export class LoopWatch {
 export interface LoopParts {
   readonly kinds: Kinds
   now(): number
-  /** How long the event loop has been busy, ever. */
+  /** The total busy time of the event loop. */
   activeMs(): number
-  /** The timer fired late. */
+  /** Called when the timer fired late. */
   timerWaited(dueAt: number, now: number): void
-  /** It is known now what happened until then. */
+  /** Called when all delays until then are attributed. */
   onTick(until: number): void
 }
 
-/** How long the event loop has been busy, ever, as Node counts it. */
+/** The total busy time of the event loop, as Node counts it. */
 export function loopActiveMs(): number {
   return performance.eventLoopUtilization().active
 }
@@ -148,7 +148,7 @@ const idleTickMs = 250
 const idleAfterMs = 1_000
 /** A thread that is busy for less than this share of the time is idle. */
 const idleShare = 0.05
-/** Timers of Node count whole milliseconds. */
+/** A tolerance, because timers of Node count whole milliseconds. */
 const graceMs = 2
 
 function add(kind: Kind, from: number, to: number, busyMs: number): void {

@@ -3,14 +3,14 @@ import { type Kinds, noteHold, noteWait, type OpenTurn } from './kinds.ts'
 import type { Matrix } from './wait-matrix.ts'
 
 /**
- * Records waits and turns as modules report them: well under a microsecond each, nothing thrown. A report that makes no
- * sense (a ticket that was used before, an end before a beginning) changes nothing. Ticket 0 means: too many are open.
+ * Records waits and turns as modules report them. A report takes less than a microsecond and never throws. An invalid
+ * report (a used ticket, an end before a beginning) has no effect. Ticket 0 means that too many tickets are open.
  */
 export class Recorder implements Meter {
   readonly #parts: RecorderParts
   readonly #open = new Map<Ticket, OpenTurn>()
   #lastTicket = 0
-  /** Tickets refused because too many were open. */
+  /** How many tickets were refused because too many were open. */
   overflow = 0
 
   constructor(parts: RecorderParts) {
@@ -80,7 +80,7 @@ export class Recorder implements Meter {
     if (depth > known.peakWaiting) known.peakWaiting = depth
   }
 
-  /** A waiter left without a turn, perhaps because it had waited too long. Its wait counts like any other. */
+  /** Records a waiter that left without a turn. Its wait counts like any other. */
   #gaveUp({ kind, begunAt, what }: OpenTurn): void {
     const { matrix, slowest } = this.#parts
     const now = this.#parts.now()
@@ -95,7 +95,7 @@ export interface RecorderParts {
   readonly kinds: Kinds
   readonly matrix: Matrix
   readonly slowest: Slowest
-  /** The most waits and turns under way. @default 16_384 */
+  /** The most open waits and turns. @default 16_384 */
   readonly maxOpen?: number
   now(): number
 }
@@ -104,15 +104,15 @@ export interface RecorderParts {
 export const longWaitMs = 1
 
 /**
- * The slowest turns there were lately: the slowest hundred of this hour and of the one before, so that what was slow at the
- * start does not hide for ever what is slow now.
+ * The slowest recent turns: the slowest hundred of this hour and of the hour before. So slow turns at the start do not
+ * hide later ones for ever.
  */
 export class Slowest {
   readonly #size: number
   #hour: SlowTurn[] = []
   #before: SlowTurn[] = []
   #hourBegan: number
-  /** What a turn must be slower than to be among them. */
+  /** A turn must be longer than this to enter the list. */
   #floorMs = 0
 
   constructor(size: number, now: number) {
@@ -120,7 +120,7 @@ export class Slowest {
     this.#hourBegan = now
   }
 
-  /** Cheap for nearly all: one comparison. */
+  /** Records a turn. For nearly all turns this is one comparison. */
   note(kind: number, what: string | undefined, waitMs: number, holdMs: number, leftAt: number): void {
     if (waitMs + holdMs <= this.#floorMs) return
     const turn = { kind, what: shorten(what), waitMs, holdMs, leftAt }
@@ -129,7 +129,7 @@ export class Slowest {
     if (this.#hour.length === this.#size) this.#floorMs = lengthOf(this.#hour[this.#fastest()]!)
   }
 
-  /** Slowest first. */
+  /** The slowest turns, slowest first. */
   list(now: number): readonly SlowTurn[] {
     this.tick(now)
     return [...this.#hour, ...this.#before]
@@ -145,7 +145,7 @@ export class Slowest {
     return found
   }
 
-  /** To be called now and then, and before it is read: an hour may be over. */
+  /** Begins a new hour if one is over. Call it regularly, and before reading. */
   tick(now: number): void {
     if (now - this.#hourBegan <= hourMs) return
     this.#before = now - this.#hourBegan > 2 * hourMs ? [] : this.#hour

@@ -4,7 +4,7 @@ import type { Kind, Kinds } from './kinds.ts'
 import type { Recorder, Slowest } from './recorder.ts'
 import type { Cell, Matrix } from './wait-matrix.ts'
 
-/** What a snapshot is taken of. */
+/** The sources of a snapshot. */
 export interface Readable {
   readonly since: number
   /** By `performance.now()`. */
@@ -17,7 +17,7 @@ export interface Readable {
   readonly namespace: string | undefined
 }
 
-/** Everything as plain data, in which numbers have three places after the point. */
+/** Takes a snapshot as plain data. Numbers are rounded to three decimal places. */
 export function takeSnapshot(parts: Readable): ContentionSnapshot {
   const { kinds, matrix, namespace, now } = parts
   const cells = matrix.cells()
@@ -60,7 +60,7 @@ export function takeSnapshot(parts: Readable): ContentionSnapshot {
   }
 }
 
-/** The waits and holds of one kind, as Prometheus counts: each bound with all below it. */
+/** The waits and holds of one kind for Prometheus. The count of each bound includes all lower values. */
 export interface KindSeries {
   readonly kind: string
   readonly wait: BoundCounts | undefined
@@ -151,26 +151,26 @@ function epoch(at: number): number {
 }
 
 /**
- * Who waits, how long and on whom: everything that was measured in this process, as plain data. Spans are milliseconds,
- * instants epoch milliseconds.
+ * Which kinds wait, how long and for which holders: all measurements of this process as plain data. Durations are
+ * milliseconds, instants epoch milliseconds.
  */
 export interface ContentionSnapshot {
-  /** Since when it is measured. */
+  /** When the measurement began. */
   readonly since: number
   readonly at: number
   /** Sums of the matrix columns, the kind that delayed others most first. */
   readonly holders: readonly HolderTotal[]
-  /** Who waited on whom: the cells that have something in them, greatest first. */
+  /** Which kind waited for which holder: the cells that are not empty, greatest first. */
   readonly matrix: readonly MatrixCell[]
-  /** By kind of command; those that waited longest, in all, first. */
+  /** By kind of command, the longest total wait first. */
   readonly kinds: readonly KindTimes[]
-  /** Lines and pools: how many stand in them now, and the most that ever did. */
+  /** Wait queues and pools: how many wait now, and the most that ever waited. */
   readonly lanes: readonly LaneDepth[]
   /** The slowest turns of the last one to two hours. */
   readonly slowest: readonly SlowTurnView[]
-  /** Locks that were waited for, longest first. */
+  /** Locks with waits, the longest total wait first. */
   readonly keys: readonly KeyWaitView[]
-  /** What did not fit, and so is counted under `other` or not at all. */
+  /** How many items did not fit. They count as `other` or are not counted. */
   readonly overflow: {
     readonly kinds: number
     readonly tickets: number
@@ -187,21 +187,21 @@ export interface HolderTotal {
 export interface MatrixCell {
   readonly waiter: string
   readonly holder: string
-  /** How long the waiter waited on the holder, in all. */
+  /** The total time that the waiter waited for the holder. */
   readonly ms: number
-  /** In how many waits the holder had a share. */
+  /** The number of waits in which the holder had a share. */
   readonly count: number
 }
 
 export interface KindTimes {
   readonly kind: string
-  /** Its lane; null without one. */
+  /** The lane of the kind; null without one. */
   readonly lane: string | null
   readonly wait: Distribution
   readonly hold: Distribution
 }
 
-/** How long something took. Percentiles are within 2 %. */
+/** A distribution of durations. Percentiles are within 2 %. */
 export interface Distribution {
   readonly count: number
   readonly sumMs: number
@@ -214,7 +214,7 @@ export interface Distribution {
 
 export interface LaneDepth {
   readonly lane: string
-  /** How many may have a turn at once. */
+  /** How many commands may have a turn at once. */
   readonly size: number
   readonly waiting: number
   readonly peakWaiting: number
@@ -223,7 +223,7 @@ export interface LaneDepth {
 
 export interface SlowTurnView {
   readonly kind: string
-  /** Null also for those who may not see every namespace. */
+  /** Null also in the snapshot of one namespace. */
   readonly what: string | null
   readonly waitMs: number
   readonly holdMs: number
@@ -235,16 +235,16 @@ export interface KeyWaitView {
   readonly namespace: string
   readonly operation: string
   readonly resource: string
-  /** Who holds it, as far as this process knows. */
+  /** The holder that this process knows. */
   readonly holder: string | null
-  /** Up to 100 of those who wait. */
+  /** Up to 100 waiters. */
   readonly waiters: readonly { readonly node: string; readonly since: number }[]
-  /** Waits that are over. */
+  /** How many waits ended. */
   readonly waitCount: number
-  /** All waits together, also those that go on. */
+  /** The total time of all waits, including present ones. */
   readonly waitedMs: number
-  /** The longest wait that is over. */
+  /** The longest wait that ended. */
   readonly maxWaitMs: number
-  /** The holders they waited for; null stands for unknown ones, or too many. */
+  /** The holders during the waits; null stands for unknown holders, and for holders beyond the limit. */
   readonly heldBy: readonly { readonly node: string | null; readonly ms: number }[]
 }

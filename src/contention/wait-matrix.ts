@@ -1,17 +1,18 @@
 import type { Kind, Kinds } from './kinds.ts'
 
 /**
- * Who waits on whom, in milliseconds. A wait of more than a millisecond is kept for a moment, until it is known what the
- * garbage collector and the event loop did meanwhile (both report late). Then it is shared out among those who ran in it:
+ * Which kind waits for which holder, in milliseconds. A wait of more than a millisecond stays pending for a moment,
+ * because the garbage collector and the event loop report late. Then its time is divided among the holders that ran
+ * during it:
  *
  *     waited   ├──────────────────────────────────────────┤
- *     gc            ├──┤                                     first, for nothing else ran then
- *     turns    ├───┤    ├──────────────┤                     in the same lane, and those that stop the thread
- *     loop                                    ├───┤          what else the thread was busy with
- *     the rest                           ├────┤   ├────────┤ the store, when it waited for that; else `other`
+ *     gc            ├──┤                                     first, because nothing else ran then
+ *     turns    ├───┤    ├──────────────┤                     in the same lane, and turns that block the thread
+ *     loop                                    ├───┤          other work of the thread
+ *     the rest                           ├────┤   ├────────┤ the store, if the wait was for it; else `other`
  *
- * Waits of a kind that lie nearly alike, as those of a crowd do, are shared out together. The shares never add up to more
- * than the wait: where turns went on side by side, as in a pool, each gets its part.
+ * Waits of a kind at nearly the same time, as those of a crowd, are divided together. The shares never exceed the wait:
+ * parallel turns, as in a pool, each get a part.
  */
 export class Matrix {
   readonly #parts: MatrixParts
@@ -20,14 +21,14 @@ export class Matrix {
   /** By waiter, then by holder. */
   readonly #rows = new Map<number, Map<number, Cell>>()
   #cellCount = 0
-  /** Cells that did not fit; their time went to `other`. */
+  /** How many cells did not fit. Their time is charged to `other`. */
   overflow = 0
 
   constructor(parts: MatrixParts) {
     this.#parts = parts
   }
 
-  /** A wait ended. `fallback` is charged for time in which no other kind ran. */
+  /** Records a wait that ended. `fallback` is charged for the time in which no other kind ran. */
   waited(kindId: number, from: number, to: number, fallback: number, what: string | undefined): void {
     const kind = this.#parts.kinds.get(kindId)
     const { alike } = kind
@@ -41,7 +42,7 @@ export class Matrix {
     this.#pending.push(kind.alike)
   }
 
-  /** Shares out the waits that ended before that instant. */
+  /** Divides the waits that ended before that instant. */
   settle(until: number): void {
     while (this.#pending.length > 0 && this.#pending[0]!.to <= until) this.#settleFirst()
   }
@@ -66,10 +67,10 @@ export class Matrix {
     const { kinds, named } = this.#parts
     const shares: Share[] = []
     let left = to - from
-    /** Gives a holder its time, or what is left of the wait. */
+    /** Charges a holder with its time, but at most with the rest of the wait. */
     const charge = (holder: Kind, ms: number) => {
       const share = Math.min(ms, left)
-      // A millionth of a millisecond is what is left of adding up.
+      // Smaller amounts are rounding errors of the sum.
       if (!(share > 1e-6)) return
       shares.push({ holder: holder.id, ms: share })
       left -= share
@@ -107,7 +108,7 @@ export class Matrix {
   }
 }
 
-/** The turns that ran while the waiter waited: those of its lane, and those that stop the thread. */
+/** The turns during a wait: the turns of its lane, and the turns that block the thread. */
 function turnsDuring(
   { lane }: Kind,
   sync: readonly Kind[],
@@ -129,16 +130,16 @@ function turnsDuring(
 export interface MatrixParts {
   readonly kinds: Kinds
   readonly named: NamedHolders
-  /** Learns what became of each wait. */
+  /** Called with the shares of each wait. */
   readonly onSettled?: (wait: Pending, shares: readonly Share[]) => void
 }
 
-/** Holders that are no commands. */
+/** Holders that are not commands. */
 export interface NamedHolders {
   readonly gc: Kind
-  /** Other code on the thread, which reported nothing. */
+  /** Other code on the thread, which does not report turns. */
   readonly eventLoop: Kind
-  /** The host did not let us run. */
+  /** The host did not run the process. */
   readonly host: Kind
 }
 
@@ -146,14 +147,14 @@ export interface Cell {
   readonly waiter: number
   readonly holder: number
   ms: number
-  /** How many waits it had a share in. */
+  /** The number of waits in which the holder had a share. */
   count: number
 }
 
-/** A wait that is not shared out yet, with those of its kind that lie alike. */
+/** A wait that is not divided yet, together with similar waits of its kind. */
 export interface Pending {
   readonly kind: number
-  /** Of the first of them. */
+  /** The interval of the first wait. */
   readonly from: number
   readonly to: number
   readonly fallback: number
@@ -168,10 +169,10 @@ export interface Share {
 }
 
 const maxPending = 2_048
-/** Each may become a line of Prometheus's. */
+/** Limited, because each cell may become a time series of Prometheus. */
 const maxCells = 2_000
 
-/** Within a twentieth of its length. */
+/** Whether an interval differs from that of a wait by less than a twentieth of its length. */
 function liesAlike(wait: Pending, from: number, to: number): boolean {
   return Math.abs(from - wait.from) + Math.abs(to - wait.to) < (to - from) / 20
 }

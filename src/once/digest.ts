@@ -2,12 +2,12 @@ import { hash } from 'node:crypto'
 import { checkJson, checkJsonSize, encodeJson } from '../core/json.ts'
 
 /**
- * Names for things that are too long, or too free, to be keys. Parts are written one after the other, each behind its
- * length, so that ('a:b', 'c') and ('a', 'b:c') are two; states in one canonical form, so that the order of a crawler's
- * fields is no change.
+ * Names for values that are too long or too varied to be keys. Each part is written after its length, so that
+ * ('a:b', 'c') and ('a', 'b:c') differ. States are written in one canonical form, so that the order of fields makes no
+ * difference.
  */
 
-/** SHA-256 of the parts in their order, in hexadecimal. Different parts, different names. */
+/** SHA-256 of the parts in their order, in hexadecimal. Different parts give different names. */
 export function digestParts(parts: readonly string[]): string {
   let text = ''
   for (const part of parts) text += `${Buffer.byteLength(part)}:${part}`
@@ -20,9 +20,9 @@ export function digestState(name: string, state: unknown, ignore?: readonly stri
 }
 
 /**
- * A JSON value as text that is the same for equal values: properties in order of their names, none that is undefined,
- * none that `ignore` names. An ignored one is named by its path, `updatedAt` or `offer.seenAt`; an array on the way
- * stands for each of its items. Throws as every value of a user's: `invalid_argument`, `too_large`.
+ * Writes a JSON value as text that is the same for equal values. Properties are sorted by name. Undefined and ignored
+ * properties are left out. `ignore` has paths such as `updatedAt` or `offer.seenAt`; the path of an array applies to
+ * each of its items. Throws `invalid_argument`, `too_large`.
  */
 export function canonicalJson(name: string, value: unknown, ignore: readonly string[] = []): string {
   if (value === undefined || value === null || typeof value !== 'object') return encodeJson(name, value)
@@ -31,7 +31,7 @@ export function canonicalJson(name: string, value: unknown, ignore: readonly str
   return ignore.length === 0 ? whole : write(value, new Set(ignore), '')
 }
 
-/** `value` was checked before: plain JSON, and not too deep. The path is needed only where fields are ignored. */
+/** Writes a checked value: plain JSON that is not too deep. The path is needed only if fields are ignored. */
 function write(value: unknown, ignore: ReadonlySet<string> | undefined, path: string): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (Array.isArray(value)) return writeArray(value, ignore, path)
@@ -51,7 +51,7 @@ function writeArray(
   ignore: ReadonlySet<string> | undefined,
   path: string,
 ): string {
-  // Nothing in it has fields to be put in order, and one call is several times as quick as one an item.
+  // No item has fields to sort, and one call for all items is several times faster than one per item.
   if (values.every((item) => typeof item !== 'object' || item === null)) return JSON.stringify(values)
   return `[${values.map((item) => write(item, ignore, path)).join(',')}]`
 }

@@ -12,7 +12,7 @@ export interface ClaimParts extends ResolvedOnceOptions {
   readonly clock: Clock
 }
 
-/** A call that claims keys, all on the same terms. */
+/** A call that claims keys, all with the same terms. */
 interface ClaimCall {
   readonly call: string
   readonly keys: readonly string[]
@@ -20,19 +20,21 @@ interface ClaimCall {
   readonly tx: unknown
 }
 
-/** Claims keys, and answers in their order. Answers are counted; where the store does not answer, the policy does. */
-export function claimKeys(parts: ClaimParts, asked: ClaimCall): Promise<readonly ClaimAnswer[]> {
-  return inCallerTransaction(parts.store, asked.tx, async () => {
-    const { call, keys, terms, tx } = asked
+/** Claims keys and answers in their order. Answers are counted. If the store does not answer, the policy decides. */
+export function claimKeys(parts: ClaimParts, request: ClaimCall): Promise<readonly ClaimAnswer[]> {
+  return inCallerTransaction(parts.store, request.tx, async () => {
+    const { call, keys, terms, tx } = request
     const { store, tally, timeoutMs } = parts
-    // At most once: without the store, no claim can know that it is the first.
+    // At-most-once: without the store it is unknown whether a claim is the first.
     const policy = terms.mode === 'at-most-once' ? 'closed' : parts.whenDown
     let standings: readonly GuardStanding[]
     try {
       const asks = keys.map((key) => ({ ...terms, key }))
-      const late =
-        tx === undefined ? (answer: readonly GuardStanding[]) => letGo(parts, asked, answer) : undefined
-      standings = await askWithin(parts, call, () => store.claim(asks, tx), late)
+      const onLate =
+        tx === undefined
+          ? (answer: readonly GuardStanding[]) => undoClaims(parts, request, answer)
+          : undefined
+      standings = await askWithin(parts, call, () => store.claim(asks, tx), onLate)
     } catch (error) {
       if (tx !== undefined || !isDown(error)) throw error
       tally.degraded(call, policy, error, keys.length)
@@ -42,15 +44,15 @@ export function claimKeys(parts: ClaimParts, asked: ClaimCall): Promise<readonly
     const wrong = standings.findIndex(({ status }) => status === 'mismatch')
     if (wrong !== -1) {
       // The caller gets an error instead of the tokens of the other claims.
-      if (tx === undefined) await letGo(parts, asked, standings)
+      if (tx === undefined) await undoClaims(parts, request, standings)
       throw mismatch(keys[wrong]!)
     }
     return standings.map(answerOf)
   })
 }
 
-/** Undoes claims whose tokens no caller got. A claim that cannot be undone runs out by itself. */
-async function letGo(
+/** Undoes claims whose tokens no caller got. If that fails, the lease of the claim ends it. */
+async function undoClaims(
   parts: ClaimParts,
   { keys, terms: { space } }: ClaimCall,
   standings: readonly GuardStanding[],
@@ -58,7 +60,7 @@ async function letGo(
   const ends = standings.flatMap((standing, index): readonly GuardEnd[] => {
     if (standing.status !== 'run') return []
     const { token, attempt } = standing
-    // The attempts before stay counted.
+    // `failed` keeps the count of earlier attempts.
     const end = attempt > 1 ? 'failed' : 'released'
     return [{ space, key: keys[index]!, token, end, result: null }]
   })
@@ -87,21 +89,21 @@ function degradedClaim(policy: 'open' | 'closed', retryInMs: number): ClaimAnswe
 function mismatch(key: string): SignalboxError {
   return new SignalboxError(
     'fingerprint_mismatch',
-    `The key ${JSON.stringify(key)} was claimed with another fingerprint, so it stands for something else. Use another key.`,
+    `The key ${JSON.stringify(key)} was claimed with another fingerprint, so it belongs to another request. Use another key.`,
     { details: { key } },
   )
 }
 
 /**
- * Asks a store that may be gone. Every call has a deadline; an answer after it goes to `late`, which may have to undo it.
+ * Calls a store that may not answer. Every call has a deadline. A later answer goes to `onLate`, which can undo it.
  */
 export function askWithin<Answer>(
   { clock, timeoutMs }: { readonly clock: Clock; readonly timeoutMs: number },
   call: string,
   ask: () => Promise<Answer>,
-  late?: (answer: Answer) => unknown,
+  onLate?: (answer: Answer) => unknown,
 ): Promise<Answer> {
-  // One promise and no race: there is a claim for every event.
+  // One promise instead of `Promise.race`, because every event makes a claim.
   return new Promise((resolve, reject) => {
     let isOver = false
     const timer = clock.setTimeout(() => {
@@ -111,12 +113,12 @@ export function askWithin<Answer>(
     ask().then(
       (answer) => {
         clock.clearTimeout(timer)
-        if (isOver) late?.(answer)
+        if (isOver) onLate?.(answer)
         else resolve(answer)
       },
       (error) => {
         clock.clearTimeout(timer)
-        // The caller has its answer already: it took too long.
+        // After the deadline this has no effect: the caller already has its error.
         reject(error)
       },
     )
@@ -126,12 +128,12 @@ export function askWithin<Answer>(
 function tookTooLong(call: string, timeoutMs: number): SignalboxError {
   return new SignalboxError(
     'timeout',
-    `once.${call} had no answer from its store within ${timeoutMs} ms; whether it took is not known. Try again, or raise once.timeoutMs.`,
+    `once.${call} had no answer from its store within ${timeoutMs} ms; whether the store made the change is unknown. Try again, or raise once.timeoutMs.`,
     { details: { call, timeoutMs } },
   )
 }
 
-/** Whether an error says that the store could not be asked, and not that something else is wrong. */
+/** Whether an error means that the store did not answer. */
 export function isDown(error: unknown): boolean {
   return (
     isSignalboxError(error, 'store_unavailable') ||
@@ -143,7 +145,7 @@ export function isDown(error: unknown): boolean {
 
 const degradedPrefix = 'degraded.'
 
-/** The token of a claim that the store does not know; no store makes such a token. */
+/** Creates the token of a claim that the store does not know. No store creates such tokens. */
 function createDegradedToken(): string {
   return degradedPrefix + randomBytes(8).toString('hex')
 }

@@ -1,54 +1,53 @@
 import type { TransactionEnder } from '../core/caller-transaction.ts'
 
 /**
- * What guards ask of a backend. Each key of a call is one atomic step, judged by the store's own clock; all keys of one
- * call share one round trip (and on SQL one transaction). Nothing waits for a sweeper: whether a claim lives, a result is
- * still kept or a window is open is judged at the moment of the call.
+ * The storage of guards. Each key of a call is one atomic step by the store's clock. All keys of one call share one
+ * round trip (and on SQL one transaction). No result depends on a sweeper: the store decides at the moment of the call
+ * whether a claim is live, a result is kept, or a window is open.
  *
- * A guard is one of these, and a row past its time is none (spans are half open: what ends at t is over at t):
- * - running until its lease ends; after that, by its mode, failed since that instant or stuck for good;
+ * A guard is in one of these states. An expired row counts as no guard; a span that ends at t is over at t.
+ * - running until its lease ends; then, by its mode, failed since that instant, or stuck until an operator forgets it;
  * - done, with its result, for `keepMs` from then on;
- * - failed: free to be claimed, its attempts remembered for `keepMs`, so that the next claim is attempt + 1.
+ * - failed: a caller may claim it; its attempts are remembered for `keepMs`, so that the next claim is attempt + 1.
  *
- * `space` keeps the keys of different users of this store apart: 'once' (callers' keys), 'processing' (running tasks),
- * 'monitor.task', 'monitor.event'. With `tx`, a step is taken in that transaction of the caller's; engines that cannot
- * throw `transaction_unsupported`.
+ * `space` separates the keys of different modules: 'once' (callers' keys), 'processing' (running tasks),
+ * 'monitor.task', 'monitor.event'. With `tx`, the step runs in the caller's transaction. Engines without that throw
+ * `transaction_unsupported`.
  */
 export interface GuardStore extends TransactionEnder {
   /**
-   * Claims each key, in the order given (a key twice in one call: the second sees the first). A token is
-   * `<number>.<nonce>` as in backends/token.ts, the number = max(that of the claim before + 1, store time in µs), so it
-   * rises for ever, also when the key was forgotten. Mode, keepMs and fingerprint are those of the claim that runs; a
-   * take-over writes its own. `mismatch`: the key is running, done or stuck with another fingerprint (null is one, too).
+   * Claims each key in the given order. If a call has a key twice, the second claim sees the first. A token is
+   * `<number>.<nonce>`. The number is max(number of the claim before + 1, store time in µs), so it always rises, even
+   * if the key was forgotten. A new claim writes its own mode, keepMs and fingerprint. `mismatch`: the key is running,
+   * done or stuck with another fingerprint; null counts as a fingerprint.
    */
   claim(asks: readonly GuardAsk[], tx?: unknown): Promise<readonly GuardStanding[]>
   /**
-   * Ends or keeps claims; answers for each whether it took. It takes while the guard is running with this token and its
-   * lease is live; an at-most-once guard also after that, while it is stuck (no other claim can have begun). In the order
-   * given: a token that is settled twice in one call took once.
+   * Ends claims, in the given order. Answers for each whether it was written. It is written while the guard is running
+   * with this token and its lease is live. A stuck at-most-once guard accepts it too, because no other claim can have
+   * begun. Of a token that is settled twice in one call, only the first is written.
    */
   settle(ends: readonly GuardEnd[], tx?: unknown): Promise<readonly boolean[]>
   /**
-   * Another `leaseMs` from the store's now, never less than there is; the new end, or undefined when it is not ours (any
-   * more). Ours is what `settle` would take: a stuck guard runs again.
+   * Extends a lease to `leaseMs` from the store's present time; it never becomes shorter. Answers the new end, or
+   * undefined if `settle` would refuse the token. A stuck guard becomes running again.
    */
   renew(ref: GuardRef, leaseMs: number, tx?: unknown): Promise<number | undefined>
-  /** Forgets a key whatever it is; false when there was none, or only a row past its time. */
+  /** Forgets a key in any state. False: there was no guard, or only an expired row. */
   forget(space: string, key: string): Promise<boolean>
   /**
-   * Windows: for each ask, whether it was notified within its window. The first in a window answers false and opens
-   * `[now, now + windowMs)`; a repeat answers true and changes nothing. One with another `value` under the same `window`
-   * answers false and replaces it.
+   * Answers for each sighting whether it was seen within its window. The first sighting answers false and opens the
+   * window `[now, now + windowMs)`. A repeat answers true and changes nothing. A sighting with the same `window` and
+   * another `value` answers false and replaces the window.
    */
   seen(asks: readonly WindowAsk[], tx?: unknown): Promise<readonly boolean[]>
   /**
-   * Guards of a space that are running, done, failed or stuck, by key where the engine has an order. `cursor` is what the
-   * page before answered.
+   * Lists the guards of a space, by key if the engine has an order. `cursor` comes from the page before.
    */
   list(query: GuardQuery): Promise<{ readonly items: readonly Guard[]; readonly cursor: string | null }>
   /**
-   * Forgets up to `limit` rows past their time, guards and windows of this namespace together, never one that is stuck;
-   * answers how many. Engines that forget by themselves answer 0.
+   * Forgets up to `limit` expired guards and windows of this namespace, but no stuck guard. Answers how many it forgot.
+   * Engines that expire rows by themselves answer 0.
    */
   prune(limit: number): Promise<number>
 }
@@ -63,7 +62,7 @@ export interface GuardAsk {
   readonly fingerprint: string | null
 }
 
-/** JSON text where users gave the value. */
+/** The store's answer to a claim. `result` is JSON text. */
 export type GuardStanding =
   | { readonly status: 'run'; readonly token: string; readonly attempt: number }
   | { readonly status: 'running'; readonly leaseEndsInMs: number }
@@ -77,17 +76,17 @@ export interface GuardRef {
   readonly token: string
 }
 
-/** `released` forgets the key at once. */
+/** The end of a claim. `released` forgets the key at once. */
 export interface GuardEnd extends GuardRef {
   readonly end: 'done' | 'failed' | 'released'
-  /** JSON text; only of `done`. */
+  /** JSON text; only for `done`. */
   readonly result: string | null
 }
 
 export interface WindowAsk {
-  /** SHA-256 in hexadecimal of what the window is about. */
+  /** SHA-256, in hexadecimal, of the subject of the window. */
   readonly window: string
-  /** SHA-256 in hexadecimal, or the empty text where the window says it all. */
+  /** SHA-256, in hexadecimal, of the state; empty if `window` includes the state. */
   readonly value: string
   readonly windowMs: number
 }
@@ -100,10 +99,10 @@ export interface GuardQuery {
   readonly cursor?: string
 }
 
-/** What becomes of a key whose claim ran out without an end: claimable again, or stuck until an operator looks. */
+/** The state of a key whose lease ends without a settle: claimable again, or stuck until an operator forgets it. */
 export type GuardMode = 'at-least-once' | 'at-most-once'
 
-/** What a claim came to. `degraded`: the store did not answer, and the declared policy spoke in its place. */
+/** The answer to a claim. `degraded`: the store did not answer, so the policy `whenDown` decided. */
 export type ClaimAnswer = (
   | { readonly status: 'run'; readonly token: string; readonly attempt: number }
   | { readonly status: 'running'; readonly retryInMs: number }
@@ -111,7 +110,7 @@ export type ClaimAnswer = (
   | { readonly status: 'stuck' }
 ) & { readonly degraded?: true }
 
-/** What `run` and `processing` came to. */
+/** The answer of `run` and `processing`. */
 export type RunAnswer<Result> =
   | { readonly ran: true; readonly result: Result; readonly degraded?: true }
   | {
@@ -122,20 +121,20 @@ export type RunAnswer<Result> =
       readonly degraded?: true
     }
 
-/** Whether this was notified recently; false means: notify. */
+/** Whether the state was seen within its window; false means: notify. */
 export interface SeenAnswer {
   readonly seen: boolean
   readonly degraded?: true
 }
 
-/** A guard as operators see it; no token. */
+/** The view of a guard for operators, without its token. */
 export interface Guard {
   readonly key: string
   readonly status: 'running' | 'done' | 'failed' | 'stuck'
   readonly mode: GuardMode
   readonly attempt: number
   readonly claimedAt: number
-  /** When the claim ends, or when the result is forgotten; null: it is stuck. */
+  /** When the lease ends, or when the result is forgotten; null: the guard is stuck. */
   readonly endsAt: number | null
 }
 

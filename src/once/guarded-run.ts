@@ -8,38 +8,38 @@ import type { ClaimAnswer, RunAnswer } from './guard-store.ts'
 import type { Once } from './once.ts'
 import { type ClaimOptions, leaseSpan } from './once-options.ts'
 
-/** What the function under a guard is given. */
+/** The argument of a function that runs under a guard. */
 export interface GuardedRun {
   /** Aborts when the claim is lost, and when the caller's own signal does. */
   readonly signal: AbortSignal
-  /** Rises with every claim of the key: pass it to the resource that is written as a fence. */
+  /** The token rises with every claim of the key. Pass it as a fence to the resource that the function writes. */
   readonly token: string
-  /** 1, or more when it failed before. */
+  /** The number of the attempt: 1, or more after failures. */
   readonly attempt: number
 }
 
 export interface RunOptions extends Omit<ClaimOptions, 'space'> {
-  /** Aborts the signal that the function is given. */
+  /** Aborts the signal of the function. */
   readonly signal?: AbortSignal | undefined
 }
 
 export interface ProcessingOptions {
-  /** How long the task stays claimed when its process died. @default 30_000 */
+  /** How long the task stays claimed after its process died. @default 30_000 */
   readonly ttlMs?: Duration | undefined
   readonly signal?: AbortSignal | undefined
 }
 
-/** Where keys are claimed: in this process, or over the wire. */
+/** The guards that a run uses: of this process, or of a server. */
 export type OncePlace = Pick<Once, 'claim' | 'done' | 'fail' | 'renew'>
 
-/** How a run under a guard is made. */
+/** The parts of a run under a guard. */
 export interface GuardedRunParts {
-  /** What a result comes to whose `done` the store did not take: it is given on, flagged, or the error is thrown. */
+  /** If the store does not answer `done`: `open` returns the result as degraded, `closed` throws the error. */
   readonly whenDown: 'open' | 'closed'
   readonly clock?: Clock | undefined
 }
 
-/** Runs `fn` if the key is to be run, and notes how it ended. By the verbs of `place` alone, wherever that is. */
+/** Runs `fn` if the claim succeeds, and records how it ended. */
 export async function runOnce<Result>(
   place: OncePlace,
   key: string,
@@ -52,7 +52,7 @@ export async function runOnce<Result>(
   return runGuarded(place, key, callable('run', fn), claim, signal, parts)
 }
 
-/** The same for a task that is claimed only while it runs: its result is not kept. */
+/** Runs a task that is claimed only while it runs: its result is not kept. */
 export async function runProcessing<Result>(
   place: OncePlace,
   taskId: string,
@@ -83,7 +83,7 @@ async function runGuarded<Result>(
   const leaseMs = leaseSpan('leaseMs', claim.leaseMs ?? 30_000)
   const lost = () => claimLost(key, leaseMs)
   const renew = () => place.renew(key, token, leaseMs, where)
-  // What the store knows nothing of, and what a transaction keeps, is not renewed.
+  // A degraded claim is unknown to the store, and a claim in a transaction needs no renewal.
   const isKept = degraded === undefined && claim.tx === undefined
   const lease = isKept ? new KeptLease({ leaseMs, sentAt, renew, lost, clock }) : undefined
   const flag = degraded && { degraded }
@@ -93,7 +93,7 @@ async function runGuarded<Result>(
     result = await fn({ signal: AbortSignal.any(signals), token, attempt })
   } catch (error) {
     lease?.stop()
-    // Whether it took or not, the caller gets what ended the work.
+    // Even if this write fails, the caller gets the error of the work.
     await place.fail(key, token, where).catch(() => undefined)
     throw error
   }
@@ -102,10 +102,10 @@ async function runGuarded<Result>(
   try {
     await place.done(key, token, claim.space === 'processing' ? undefined : result, where)
   } catch (error) {
-    // It ran, and only the store does not know. A transaction says itself how it ended.
+    // The function ran; only the store does not know. With a transaction, the commit decides.
     if (whenDown === 'open' && claim.tx === undefined && isDown(error))
       return { ran: true, result, degraded: true }
-    // A result that cannot be stored: at least once, it may be tried again; at most once, an operator has to look.
+    // The result cannot be stored. At-least-once: the key may be claimed again. At-most-once: an operator must decide.
     if (isBadResult(error) && claim.mode !== 'at-most-once')
       await place.fail(key, token, where).catch(() => undefined)
     throw error

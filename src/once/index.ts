@@ -1,4 +1,4 @@
-/** At most once per key, with the result: claims, running tasks, and windows in which nothing is notified twice. */
+/** Runs work at most once per key and keeps its result. Windows keep a state from being notified twice. */
 
 export { createUpkeep, type Upkeep, type UpkeepParts } from '../core/upkeep.ts'
 export { canonicalJson, digestParts, digestState } from './digest.ts'

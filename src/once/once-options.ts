@@ -4,13 +4,13 @@ import { invalidArgument, SignalboxError } from '../core/errors.ts'
 import { duration, oneOf, onlyKeys, show, text, whole, withDefaults } from '../core/options.ts'
 import type { GuardAsk, GuardMode, GuardQuery, GuardRef } from './guard-store.ts'
 
-/** How a box's guards behave when their store does not. */
+/** How guards behave when their store does not answer. */
 export interface OnceOptions {
   /**
-   * What is answered when the store cannot be reached, is busy or does not answer in time. `open`: go ahead, at the risk
-   * of doing something twice. `closed`: do not, at the risk of not doing it. A claim with the mode `at-most-once` is
-   * always answered as `closed`. Every such answer has `degraded: true` and is counted; with a `tx` of yours there is
-   * none, and the error is thrown. @default 'open'
+   * The answer when the store is unreachable, busy or too slow. `open`: run, at the risk of running twice. `closed`:
+   * do not run, at the risk of not running at all. A claim with the mode `at-most-once` is always answered as
+   * `closed`. Every such answer has `degraded: true` and is counted. With your own `tx`, the error is thrown instead.
+   * @default 'open'
    */
   readonly whenDown?: 'open' | 'closed' | undefined
   /** How long the store may take to answer. @default 2_000 */
@@ -37,39 +37,42 @@ export function resolveOnceOptions(options: OnceOptions = {}): ResolvedOnceOptio
   })
 }
 
-/** Whose keys: callers' own, or those of running tasks, which are free again as soon as they end. */
+/** The space of a key: `once` for callers' keys, `processing` for running tasks, which are free as soon as they end. */
 export type OnceSpace = 'once' | 'processing'
 
-/** Where a call is made. */
+/** The space and the transaction of a call. */
 export interface PlaceOptions {
   /** @default 'once' */
   readonly space?: OnceSpace | undefined
-  /** A transaction of yours, or of `job.transaction`: the step counts when it commits. Needs guards in SQL. */
+  /** Your transaction, or that of `job.transaction`: the step takes effect when it commits. Needs guards in SQL. */
   readonly tx?: CallerTransaction | undefined
 }
 
 export interface ClaimManyOptions extends PlaceOptions {
-  /** How long a claim holds before another may take the key. @default 30_000 */
+  /** How long a claim is valid before another caller may claim the key. @default 30_000 */
   readonly leaseMs?: Duration | undefined
-  /** How long the end is known: `done` with its result, failures with their number. @default 86_400_000 */
+  /** How long the end is remembered: a result, or the number of failures. @default 86_400_000 */
   readonly keepMs?: Duration | undefined
   /**
-   * What becomes of a claim that runs out: another caller may run it (`at-least-once`), or no caller until an operator
-   * forgets the key (`at-most-once`). @default 'at-least-once'
+   * After the lease of a claim ends without a result: another caller may claim the key (`at-least-once`), or no caller
+   * until an operator forgets the key (`at-most-once`). @default 'at-least-once'
    */
   readonly mode?: GuardMode | undefined
 }
 
 export interface ClaimOptions extends ClaimManyOptions {
-  /** What the key stands for, 1 to 191 characters; the same key with another one is `fingerprint_mismatch`. @default none */
+  /**
+   * Identifies the request of the key, 1 to 191 characters. The same key with another fingerprint throws
+   * `fingerprint_mismatch`. @default none
+   */
   readonly fingerprint?: string | undefined
 }
 
 const claimManyKeys: readonly string[] = ['leaseMs', 'keepMs', 'mode', 'space', 'tx']
-/** The same for one key. */
+/** The options of a claim of one key. */
 export const claimOptionKeys: readonly string[] = [...claimManyKeys, 'fingerprint']
 
-/** What a claim asks of the store, but for its key. */
+/** The terms of a claim, without its key. */
 export type ClaimTerms = Omit<GuardAsk, 'key'>
 
 export function resolveClaim(
@@ -96,7 +99,7 @@ export function resolveClaim(
 
 function noneOfTasks(name: string, option: string): SignalboxError {
   return invalidArgument(
-    `${name} has ${option} in the space "processing", where nothing is kept of a task that ended; leave it out.`,
+    `${name} has ${option} in the space "processing", which keeps nothing of an ended task. Leave it out.`,
     option,
   )
 }
@@ -130,7 +133,7 @@ export function resolveKeys(keys: unknown): readonly string[] {
   return keys.map((key, index) => text(`keys[${index}]`, key))
 }
 
-/** The claim that a call is about. Our tokens have at most 35 characters; the store is not asked about longer ones. */
+/** Checks the key and token of a call. Tokens have at most 35 characters; much longer ones are refused here. */
 export function resolveRef(name: string, key: unknown, token: unknown, options: PlaceOptions): GuardRef {
   const space = resolvePlace(name, options)
   return { space, key: text(`${name}.key`, key), token: text(`${name}.token`, token, { max: 64 }) }
@@ -143,7 +146,7 @@ export interface ListGuardsOptions {
   readonly space?: OnceSpace | undefined
   /** @default 50, at most 500 */
   readonly limit?: number | undefined
-  /** Where the page before ended, as it said. */
+  /** The cursor of the page before. */
   readonly cursor?: string | null | undefined
 }
 

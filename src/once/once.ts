@@ -35,53 +35,56 @@ import { type OnceEvents, type OnceStats, OnceTally } from './once-tally.ts'
 import { type ChangeEvent, eventId, resolveSighting, type SeenOptions, type Sighting } from './window.ts'
 
 /**
- * The verbs of guards: at most one caller runs a key at a time, and later callers get its result.
+ * The methods of guards. At most one caller runs a key at a time, and later callers get its result.
  *
  *     absent ──claim──▶ running ──done──▶ done, with its result, for keepMs
  *       ▲                 ├──fail───────▶ failed: claimable at once, as the next attempt
  *       └── forget        └──lease ends─▶ at-least-once: failed; at-most-once: stuck until an operator forgets it
  */
 export interface Once extends AsyncDisposable {
-  /** Whether to run a key. Throws `fingerprint_mismatch` when it stands for something else. */
+  /** Claims a key. Throws `fingerprint_mismatch` when the key was claimed with another fingerprint. */
   claim(key: string, options?: ClaimOptions): Promise<ClaimAnswer>
-  /** The same for up to 1,000 keys in one round trip, answered in their order. */
+  /** Claims up to 1,000 keys in one round trip, and answers in their order. */
   claimMany(keys: readonly string[], options?: ClaimManyOptions): Promise<readonly ClaimAnswer[]>
-  /** It was done: later claims of the key get `done` and the result. Throws `lease_lost`. */
+  /** Ends a claim as done: later claims of the key get `done` and the result. Throws `lease_lost`. */
   done(key: string, token: string, result?: unknown, options?: PlaceOptions): Promise<Settled<'done'>>
-  /** It was not done: the key may be claimed again at once. Throws `lease_lost`. */
+  /** Ends a claim as failed: the key may be claimed again at once. Throws `lease_lost`. */
   fail(key: string, token: string, options?: PlaceOptions): Promise<Settled<'failed'>>
-  /** Keeps a claim for another `leaseMs` (30,000 by default), never for less than it has. Throws `lease_lost`. */
+  /** Extends a claim to `leaseMs` from now (30,000 by default). It never becomes shorter. Throws `lease_lost`. */
   renew(key: string, token: string, leaseMs?: Duration, options?: PlaceOptions): Promise<Renewed>
-  /** For operators: forgets a key, whatever it is; false when there was none. */
+  /** Forgets a key in any state, for operators. False: the key was unknown. */
   forget(key: string, options?: Omit<PlaceOptions, 'tx'>): Promise<boolean>
   /**
-   * Runs `fn` if the key is to be run, renewing the claim meanwhile: `done` with what it returns, `fail` when it throws
-   * (and the error is thrown on). A claim that was lost meanwhile is `lease_lost`.
+   * Runs `fn` if the claim succeeds, and renews the claim meanwhile. Then calls `done` with the result, or `fail` if
+   * `fn` throws; the caller gets that error. Throws `lease_lost` if the claim was lost meanwhile.
    */
   run<Result>(
     key: string,
     fn: (run: GuardedRun) => Promise<Result> | Result,
     options?: RunOptions,
   ): Promise<RunAnswer<Result>>
-  /** Runs `fn` unless another caller runs this task; when it ends, the task is free again and its result is not kept. */
+  /** Runs `fn` unless another caller runs this task. Afterwards the task is free again, and its result is not kept. */
   processing<Result>(
     taskId: string,
     fn: (run: GuardedRun) => Promise<Result> | Result,
     options?: ProcessingOptions,
   ): Promise<RunAnswer<Result>>
-  /** Whether this was notified recently. `seen: false` means: notify it, and its window begins; repeats do not prolong it. */
+  /**
+   * Whether a state was seen within its window. `seen: false`: notify it. This opens the window; repeats do not
+   * extend it.
+   */
   seen(sighting: Sighting, options?: SeenOptions): Promise<SeenAnswer>
   /** The name of a change: the same for all observers. */
   eventId(event: ChangeEvent): string
-  /** What was counted since the box was opened. */
+  /** The counts since the box was opened. */
   stats(): OnceStats
   /** Guards by key, without their tokens and results. `cursor` is null at the end. */
   list(options?: ListGuardsOptions): Promise<{ items: readonly Guard[]; cursor: string | null }>
-  /** What happens to guards, for logs and metrics. */
+  /** The events of guards, for logs and metrics. */
   readonly events: EventSource<OnceEvents>
 }
 
-/** That a claim was ended; `degraded` when the store never knew of it. */
+/** The answer to the end of a claim; `degraded`: the store did not know the claim. */
 export type Settled<End extends 'done' | 'failed'> = { readonly [Key in End]: true } & {
   readonly degraded?: true
 }
@@ -91,10 +94,10 @@ export interface Renewed {
   readonly degraded?: true
 }
 
-/** What guards are made of; the caller hands it in from a backend. */
+/** The parts of guards. The store comes from a backend. */
 export interface OnceParts {
   readonly store: GuardStore
-  /** Counts; modules that claim may share it. @default a new one */
+  /** The counts. Modules that claim may share them. @default new counts */
   readonly tally?: OnceTally | undefined
   /** The time of deadlines and renewals. @default systemClock */
   readonly clock?: Clock | undefined
@@ -109,12 +112,12 @@ export function createOnce(parts: OnceParts, options: OnceOptions = {}): Once {
   })
   const claimParts = { store, tally, clock, whenDown, timeoutMs }
 
-  /** Ends a claim; one that was the policy's ends without the store, which never knew of it. */
+  /** Ends a claim. A degraded claim ends without the store, which does not know it. */
   async function settle(call: string, end: GuardEnd, tx: unknown): Promise<{ readonly degraded?: true }> {
     if (isDegradedToken(end.token)) return degradedEnd(call)
     return inCallerTransaction(store, tx, async () => {
-      const [took] = await askWithin(claimParts, call, () => store.settle([end], tx))
-      if (!took) throw guardLost(end.key)
+      const [isWritten] = await askWithin(claimParts, call, () => store.settle([end], tx))
+      if (!isWritten) throw guardLost(end.key)
       return {}
     })
   }
@@ -214,7 +217,7 @@ export function createOnce(parts: OnceParts, options: OnceOptions = {}): Once {
 function guardLost(key: string): SignalboxError {
   return new SignalboxError(
     'lease_lost',
-    `The key ${JSON.stringify(key)} is not claimed with this token (any more): it ended, ran out or was taken over. Nothing was changed.`,
+    `The key ${JSON.stringify(key)} is not, or no longer, claimed with this token: the claim ended, its lease ended, or another caller claimed the key. Nothing was changed.`,
     { details: { key } },
   )
 }

@@ -5,31 +5,31 @@ import { duration, oneOf, onlyKeys, show, text } from '../core/options.ts'
 import { canonicalJson, digestParts, digestState } from './digest.ts'
 import type { WindowAsk } from './guard-store.ts'
 
-/** What is to be notified, or not. */
+/** A state that may be notified. */
 export interface Sighting {
-  /** What it is about: 1 to 16 texts, such as source, time slot and venue. */
+  /** The subject of the state: 1 to 16 texts, such as source, time slot and venue. */
   readonly subject: readonly string[]
-  /** How it is now: any JSON value; the order of its properties does not matter. */
+  /** The present state: any JSON value; the order of its properties does not matter. */
   readonly state: unknown
-  /** How it was before; needed with `by: 'transition'`. */
+  /** The state before; required with `by: 'transition'`. */
   readonly from?: unknown
 }
 
 export interface SeenOptions {
-  /** How long a repeat is not notified again, from the first on. @default 300_000 */
+  /** How long repeats are not notified, measured from the first sighting. @default 300_000 */
   readonly windowMs?: Duration | undefined
   /**
-   * What counts as a repeat. `state`: the same state within the window, whatever came between. `last`: the same state as
-   * the last one that was notified. `transition`: the same change from one state to the other. @default 'state'
+   * What counts as a repeat. `state`: the same state within the window, even after other states. `last`: the same
+   * state as the last notified one. `transition`: the same change from one state to another. @default 'state'
    */
   readonly by?: 'state' | 'last' | 'transition' | undefined
-  /** A transaction of yours: the window opens when it commits. Needs guards in SQL. */
+  /** Your transaction: the window opens when it commits. Needs guards in SQL. */
   readonly tx?: CallerTransaction | undefined
 }
 
 const year = 31_536_000_000
 
-/** The window that a sighting falls into. */
+/** Checks a sighting and computes its window. */
 export function resolveSighting(
   sighting: Sighting,
   options: SeenOptions,
@@ -42,7 +42,7 @@ export function resolveSighting(
   const state = digestState('seen.state', sighting.state)
   if (sighting.from === undefined && by === 'transition') {
     throw invalidArgument(
-      'seen needs `from`, the state before, with by: "transition"; null where there was none.',
+      'seen with by: "transition" needs `from`, the state before. Use null if there was none.',
       'seen.from',
     )
   }
@@ -68,7 +68,7 @@ function resolveSubject(subject: unknown): readonly string[] {
   )
 }
 
-/** A change of a subject's state. The subject is named as in a report: in the general form, or as a venue. */
+/** A change of a subject's state. As in a report, the subject has the general form, or names a venue. */
 export type ChangeEvent = StateChange &
   (
     | { readonly source: string; readonly subject: string }
@@ -80,13 +80,13 @@ interface StateChange {
   readonly from: unknown
   readonly to: unknown
   /**
-   * Which of several changes alike it is: a fact that all observers share, such as the source's version or run; never an
-   * observer's clock. Without it the id names the change, and how long it is claimed says how long it is the same event.
+   * Distinguishes equal changes by a fact that all observers share, such as the source's version or run, but never an
+   * observer's clock. Without it all equal changes have one id, and are one event as long as the id is claimed.
    */
   readonly at?: string | number | undefined
 }
 
-/** The name of a change: the same for all observers. SHA-256, in hexadecimal. */
+/** The name of a change, the same for all observers: SHA-256 in hexadecimal. */
 export function eventId(event: ChangeEvent): string {
   onlyKeys('eventId', event, ['source', 'subject', 'timeSlot', 'venueId', 'from', 'to', 'at'])
   const { source, from, to, at } = event
@@ -100,7 +100,7 @@ export function eventId(event: ChangeEvent): string {
   ])
 }
 
-/** The group and the name of the subject. A subject of the general form has no group. */
+/** The group and the name of the subject. A subject in the general form has no group. */
 function resolveEventSubject(event: ChangeEvent): readonly string[] {
   if (!('subject' in event))
     return [text('eventId.timeSlot', event.timeSlot), text('eventId.venueId', event.venueId)]
