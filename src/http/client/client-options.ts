@@ -8,11 +8,13 @@ import { Servers } from './retry.ts'
 export interface ClientOptions {
   /** The bearer token. @default none, which a server on the loopback may allow */
   readonly token?: string | undefined
-  /** The namespace to act in; only a token of every namespace, or none, may choose. @default the token's */
+  /**
+   * The namespace. Only callers with a token of every namespace, or without a token, may choose. @default the token's
+   */
   readonly namespace?: string | undefined
-  /** How long one call may take, its retries and the reading of its reply included. @default 10_000 */
+  /** How long one call may take, including its retries and the reading of its reply. @default 10_000 */
   readonly timeoutMs?: Duration | undefined
-  /** The most repetitions of one call, where it may be repeated. @default as many as fit into `timeoutMs` */
+  /** The most retries of a call that may be repeated. @default as many as fit into `timeoutMs` */
   readonly retries?: number | undefined
   /** The wait between tries. @default { baseMs: 50, factor: 2, jitter: 1, maxMs: 1_000 } */
   readonly backoff?: Partial<Backoff> | undefined
@@ -24,7 +26,7 @@ export interface ClientOptions {
 export type FetchFunction = (url: string, init: RequestInit) => Promise<Response>
 
 export interface ResolvedClientOptions {
-  /** Their addresses have no slash at the end; routes begin with one. */
+  /** The addresses have no slash at the end, because routes begin with one. */
   readonly servers: Servers
   readonly headers: Readonly<Record<string, string>>
   readonly timeoutMs: number
@@ -50,7 +52,7 @@ export function resolveClientOptions(
     servers: new Servers(resolveUrls(url)),
     headers: Object.freeze({
       ...(token === undefined ? {} : { authorization: `Bearer ${tokenText(token)}` }),
-      // Headers have only ASCII, names have anything.
+      // Headers hold only ASCII, but names may hold other characters.
       ...(namespace === undefined
         ? {}
         : { 'signalbox-namespace': encodeURIComponent(text('namespace', namespace)) }),
@@ -71,7 +73,7 @@ export function callSpan(name: string, value: Duration): number {
 /** The most servers of one client, and of one node. */
 export const maxServers = 256
 
-/** One address or several, each named once. */
+/** Checks the addresses and removes duplicates. */
 function resolveUrls(url: unknown): readonly string[] {
   const list: readonly unknown[] = Array.isArray(url) ? url : [url]
   if (list.length > 0 && list.length <= maxServers) return [...new Set(list.map(baseOf))]
@@ -83,10 +85,10 @@ function resolveUrls(url: unknown): readonly string[] {
 function baseOf(url: unknown): string {
   const parsed = typeof url === 'string' && URL.canParse(url) ? new URL(url) : undefined
   if (parsed === undefined || !/^https?:$/.test(parsed.protocol)) {
-    // Not shown: what is no URL may still hold a secret.
+    // The message does not quote the value: it may contain a secret even if it is not a URL.
     throw new SignalboxError(
       'invalid_argument',
-      'A server is reached by http://… or https://…, such as "http://127.0.0.1:7420".',
+      'The address of a server must begin with http:// or https://, such as "http://127.0.0.1:7420".',
     )
   }
   if (parsed.username !== '' || parsed.password !== '' || parsed.search !== '' || parsed.hash !== '') {

@@ -25,8 +25,8 @@ import { effort, type Progress, repetitionOf, retrying, type Servers, type Try }
 import { runStream, type StreamOptions } from './stream.ts'
 
 /**
- * Talks to a server, from Node or a browser. A call is typed by its route, has a deadline, and is retried where that is
- * safe. Failures are SignalboxErrors with the same codes as in process.
+ * Calls a server from Node or a browser. The route gives a call its types. A call has a deadline, and the client
+ * retries it if that is safe. Failures are SignalboxErrors with the same codes as in process.
  */
 export interface Client extends ModuleClients, Disposable {
   /** The address of the server; of several, the current one. */
@@ -34,8 +34,8 @@ export interface Client extends ModuleClients, Disposable {
   /** Calls a route; resolves with its reply. */
   call<S extends Shape>(route: Route<S>, ...options: CallArguments<S>): Promise<S['reply']>
   /**
-   * Reads a stream of events until `signal` aborts or the client is closed; reconnects by itself. Rejects when that cannot
-   * help: the token is refused, or there is no such stream.
+   * Reads a stream of events until `signal` aborts or the client is closed. Reconnects by itself. Rejects when a
+   * reconnect cannot help: the server refuses the token, or has no such stream.
    */
   stream<S extends Shape>(route: Route<S>, options: StreamOptions<S>): Promise<void>
   /** Ends open calls and streams, and refuses later ones, with `closed`. */
@@ -45,7 +45,8 @@ export interface Client extends ModuleClients, Disposable {
 const maxReplyBytes = 8 * 1_048_576
 
 /**
- * Creates a client of the server at `url`, or of several servers that share a store. It sends nothing before the first call.
+ * Creates a client of the server at `url`, or of several servers that share a store. It sends nothing before the first
+ * call.
  */
 export function createClient(
   url: string | readonly string[] | undefined,
@@ -56,7 +57,7 @@ export function createClient(
   return Object.assign(client, createModuleClients(client, resolved.timeoutMs))
 }
 
-/** Calls and streams; the verbs of the modules are put beside them. */
+/** Calls and streams. `createClient` adds the methods of the modules. */
 class HttpClient implements Omit<Client, keyof ModuleClients> {
   readonly #options: ResolvedClientOptions
   /** The open calls and streams. */
@@ -130,7 +131,7 @@ class HttpClient implements Omit<Client, keyof ModuleClients> {
     try {
       return decodeAnswer(request, await exchange(this.#options.fetch, request, limit))
     } catch (error) {
-      // Ended by the caller, the deadline or `close`; or the reply is too large, and would be again.
+      // The caller, the deadline or `close` ended the call; or the reply is too large, and would be so again.
       if (request.signal.aborted || !isSignalboxError(error, 'store_unavailable')) throw error
       const passing = !isDistrusted(error)
       return { ok: false, error, passing, isUndone: isUnsent(error), isServerFault: true, afterMs: 0 }

@@ -1,4 +1,4 @@
-/** Speaks to a Signalbox server, from Node or a browser: calls typed by their routes, and streams that reconnect. */
+/** The client of a Signalbox server, for Node and browsers: calls typed by their routes, and streams that reconnect. */
 
 export type { Duration } from '../../core/duration.ts'
 export { type ErrorCode, isSignalboxError, SignalboxError } from '../../core/errors.ts'

@@ -4,7 +4,7 @@ import * as api from '../contract/index.ts'
 import type { Client } from './client.ts'
 import { retryDefaults } from './client-options.ts'
 import type { CallOptions } from './request.ts'
-import { leastLeftMs, pause } from './retry.ts'
+import { minLeftMs, pause } from './retry.ts'
 import type { StreamEvent } from './stream.ts'
 
 /** The answer to a request for a lock. */
@@ -20,21 +20,23 @@ export interface WireLockEvent {
 }
 
 export interface WatchLockOptions extends api.LockEventsQuery {
-  /** The last event that was seen of the wait queue. */
+  /** The id of the last event that the caller has. */
   readonly lastEventId?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
-/** How long a request for a lock is tried, and what ends it. */
+/** The time limit of a request for a lock, and the signal that ends it. */
 export type AcquireCallOptions = Pick<CallOptions, 'signal' | 'timeoutMs'>
 
 /** The verbs of locks, over HTTP. A box from `open(url)` also renews locks by itself. */
 export interface LocksClient {
-  /** When the call times out, the request may stay in the wait queue. `timeoutMs` is how long to try. @default the client's */
+  /**
+   * Tries for `timeoutMs`. After a timeout, the request may still be in the wait queue. @default the client's timeoutMs
+   */
   acquire(request: api.BodyOf<typeof api.acquireLock>, options?: AcquireCallOptions): Promise<WireAcquired>
   /**
-   * Throws `lease_lost`; or `commit_unknown` when the answer to an earlier try was lost and the turn is over: that try
-   * ended it, or the lease had ended before.
+   * Throws `lease_lost`. Throws `commit_unknown` if the answer to an earlier try was lost and the hold is over: that
+   * try ended it, or the lease had ended before.
    */
   release(request: api.BodyOf<typeof api.releaseLock>): Promise<api.Released>
   /** Throws `lease_lost`. */
@@ -43,7 +45,7 @@ export interface LocksClient {
   evict(request: api.BodyOf<typeof api.leaveLock>): Promise<{ readonly evicted: true }>
   list(query?: api.QueryOf<typeof api.listLocks>): Promise<api.ReplyOf<typeof api.listLocks>>
   inspect(key: api.QueryOf<typeof api.lockState>): Promise<WireLockQueue>
-  /** Streams the events of a wait queue; reconnects where it left off. Resolves after the last event. */
+  /** Streams the events of a wait queue. After a reconnect it resumes after the last event. Resolves at the end. */
   watch(options: WatchLockOptions, seen: (event: WireLockEvent) => void): Promise<void>
 }
 
@@ -69,10 +71,10 @@ export function createLocksClient(
         signal: signals,
         ...(lastEventId === 0 ? {} : { lastEventId: String(lastEventId) }),
         onEvent: (event) => {
-          const told = decodeEvent(event)
-          if (told === undefined) return
-          seen(told)
-          if (query.node !== undefined && lastTypes.has(told.type)) over.abort()
+          const decoded = decodeEvent(event)
+          if (decoded === undefined) return
+          seen(decoded)
+          if (query.node !== undefined && lastTypes.has(decoded.type)) over.abort()
         },
       })
     },
@@ -82,7 +84,7 @@ export function createLocksClient(
 /** The last events of a waiter. */
 const lastTypes: ReadonlySet<string> = new Set(['completed', 'failed', 'timeout', 'evicted', 'lost'])
 
-/** The most that a page of 500 wait queues can take: progress of 256 KiB each is not to be expected of all. */
+/** The limit of a page of 500 wait queues. Not all of them have 256 KiB of progress. */
 const listBytes = 64 * 1_048_576
 
 function decodeEvent({ id, type, data }: StreamEvent): WireLockEvent | undefined {
@@ -92,8 +94,8 @@ function decodeEvent({ id, type, data }: StreamEvent): WireLockEvent | undefined
 }
 
 /**
- * Sends the release until a server answers, because the wait queue stands still meanwhile. A turn ends once: when the answer
- * to a try was lost and the next try gets `lease_lost`, the client cannot know whether the first try released the lock.
+ * Sends the release until a server answers, because the wait queue stands still meanwhile. If the answer to a try was
+ * lost and the next try gets `lease_lost`, the client cannot know whether the first try released the lock.
  */
 async function release(
   client: Pick<Client, 'call' | 'url'>,
@@ -101,7 +103,7 @@ async function release(
   timeoutMs: number,
 ): Promise<api.Released> {
   const deadline = performance.now() + timeoutMs
-  let unheard: unknown
+  let lostAnswer: unknown
   for (let tries = 1; ; tries++) {
     try {
       return await client.call(api.releaseLock, {
@@ -109,17 +111,18 @@ async function release(
         timeoutMs: Math.max(1, Math.ceil(deadline - performance.now())),
       })
     } catch (error) {
-      if (unheard !== undefined && isSignalboxError(error, 'lease_lost')) throw unknown(body, unheard)
+      if (lostAnswer !== undefined && isSignalboxError(error, 'lease_lost'))
+        throw outcomeUnknown(body, lostAnswer)
       const leftMs = deadline - performance.now()
-      if (!isSignalboxError(error) || !unheardCodes.has(error.code) || leftMs < leastLeftMs) throw error
-      unheard = error
+      if (!isSignalboxError(error) || !unknownOutcomeCodes.has(error.code) || leftMs < minLeftMs) throw error
+      lostAnswer = error
       await pause(Math.min(backoffMs(retryDefaults, tries), leftMs / 2), never)
     }
   }
 }
 
-/** After these it is not known whether the server carried out the request. */
-const unheardCodes: ReadonlySet<string> = new Set([
+/** After these errors the client does not know whether the server carried out the request. */
+const unknownOutcomeCodes: ReadonlySet<string> = new Set([
   'store_unavailable',
   'store_busy',
   'commit_unknown',
@@ -128,7 +131,7 @@ const unheardCodes: ReadonlySet<string> = new Set([
 
 const never: AbortSignal = new AbortController().signal
 
-function unknown(
+function outcomeUnknown(
   { operation, resource, node }: api.BodyOf<typeof api.releaseLock>,
   cause: unknown,
 ): SignalboxError {

@@ -5,8 +5,8 @@ import { type Answer, describe, type OutgoingRequest } from './request.ts'
 import { type FailedTry, retryAfterMs, type Try } from './retry.ts'
 
 /**
- * Turns an answer into the reply of the route, or into an error. A problem document comes from the server and keeps its code.
- * Anything else comes from a proxy, or from another program on that port.
+ * Turns an answer into the reply of the route, or into an error. A problem document comes from the server and keeps its
+ * code. Anything else comes from a proxy, or from another program on that port.
  */
 export function decodeAnswer(request: OutgoingRequest, answer: Answer): Try<unknown> {
   const { route } = request
@@ -41,7 +41,7 @@ function failed(error: SignalboxError, passing: boolean, afterMs: number): Faile
   return { ok: false, error, passing, isUndone: refusals.has(error.code), isServerFault, afterMs }
 }
 
-/** Whether it may go away by itself. */
+/** Whether the error may go away by itself. */
 function isPassing(status: number, error: SignalboxError): boolean {
   if (isSignalboxError(error, 'in_progress')) return true
   // An operator must migrate the schema.
@@ -49,14 +49,14 @@ function isPassing(status: number, error: SignalboxError): boolean {
   return status === 429 || status === 502 || status === 503 || status === 504
 }
 
-/** Facts for programs, where the document has them. */
+/** The details of a problem document, for programs. */
 function detailsOf(problem: Problem): { readonly details?: Readonly<Record<string, unknown>> } {
   const { details } = problem as { details?: unknown }
   const isRecord = typeof details === 'object' && details !== null && !Array.isArray(details)
   return isRecord ? { details: details as Readonly<Record<string, unknown>> } : {}
 }
 
-/** Whether it has the outline that the schema describes: enough to tell our server from another's. */
+/** Whether a value has the outline of the schema. This is enough to recognise an answer of another program. */
 function fits(schema: Schema, value: unknown): boolean {
   const { anyOf, type, required, properties } = schema as {
     anyOf?: readonly Schema[]
@@ -78,7 +78,7 @@ function foreign(request: OutgoingRequest, { status, type }: Answer): SignalboxE
   const what = `${describe(request)} was answered with ${status || 'a redirect'}${type && ` ${shown(type)}`}`
   const options = { details: { route: request.route.id, status } }
   if (status === 0 || (status >= 300 && status < 400)) {
-    const message = `${what}, which is not followed. Give the address that it leads to.`
+    const message = `${what}. Redirects are not followed. Use the address to which this one leads.`
     return new SignalboxError('store_unavailable', message, options)
   }
   const message = `${what}. The answer is not from Signalbox but from a proxy or another program: check the address.`

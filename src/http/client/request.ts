@@ -5,8 +5,8 @@ import type { Route, Shape } from '../contract/index.ts'
 import type { FetchFunction } from './client-options.ts'
 
 /**
- * One request and its whole answer, as text. Only the connection is judged here: it fails, breaks, or brings too much. When
- * the signal aborts, this rejects with its reason, whether `fetch` respects the signal or not.
+ * One request and its whole answer, as text. This file handles only errors of the connection: it fails, breaks, or
+ * sends too much. When the signal aborts, the exchange rejects with its reason, even if `fetch` ignores the signal.
  */
 export interface OutgoingRequest {
   readonly route: Route
@@ -18,7 +18,7 @@ export interface OutgoingRequest {
 
 export interface Answer {
   readonly status: number
-  /** Its media type in lower case, without parameters; '' when it has none. */
+  /** The media type in lower case, without parameters; '' if the answer has none. */
   readonly type: string
   readonly retryAfter: string | null
   readonly text: string
@@ -56,7 +56,7 @@ export async function send(fetch: FetchFunction, request: OutgoingRequest): Prom
   }
 }
 
-/** The rest of the answer, up to `maxReplyBytes`. */
+/** Reads the body of the answer, up to `maxReplyBytes`. */
 export async function readAnswer(
   response: Response,
   request: OutgoingRequest,
@@ -86,12 +86,12 @@ async function readText(response: Response, request: OutgoingRequest, maxBytes: 
       text += decoder.decode(chunk, { stream: true })
     }
   } finally {
-    // After the end this does nothing; before it, the rest is of no use.
+    // Cancels the rest of the body after an error. After the end this does nothing.
     reader.cancel().catch(() => undefined)
   }
 }
 
-/** The next bytes of a body; undefined at its end. Throws the signal's reason, or `store_unavailable`. */
+/** Reads the next bytes of a body; undefined at its end. Throws the signal's reason, or `store_unavailable`. */
 export async function readChunk(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   request: OutgoingRequest,
@@ -105,7 +105,7 @@ export async function readChunk(
   }
 }
 
-/** The promise, or the signal's reason as soon as it aborts. */
+/** Resolves with the promise, or rejects with the signal's reason as soon as it aborts. */
 async function orAborted<Value>(signal: AbortSignal, promise: Promise<Value>): Promise<Value> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   const abort = () => reject(signal.reason)
@@ -118,7 +118,7 @@ async function orAborted<Value>(signal: AbortSignal, promise: Promise<Value>): P
   }
 }
 
-/** The request as messages name it: without its query, which is the caller's. */
+/** Names a request in messages, without its query, which may contain the caller's data. */
 export function describe({ route, url }: Pick<OutgoingRequest, 'route' | 'url'>): string {
   return `${route.method} ${route.path} at ${new URL(url).origin}`
 }
@@ -142,7 +142,7 @@ function cutShort(request: OutgoingRequest, error: unknown): SignalboxError {
 function tooLarge(request: OutgoingRequest, maxReplyBytes: number): SignalboxError {
   return new SignalboxError(
     'too_large',
-    `${describe(request)}: the answer is larger than ${maxReplyBytes} bytes and was not read. Ask for a smaller page.`,
+    `${describe(request)}: the answer has more than ${maxReplyBytes} bytes, so the client did not read it. Request a smaller page.`,
     { details: { route: request.route.id, maxReplyBytes } },
   )
 }
@@ -152,32 +152,32 @@ function reasonOf(error: unknown): string {
   return code === undefined ? '' : ` (${code})`
 }
 
-/** The system's code, such as ECONNREFUSED: Node keeps it in the cause of its `fetch failed`. */
+/** The system's error code, such as ECONNREFUSED. Node's error `fetch failed` has it in its cause. */
 function systemCode(error: unknown): string | undefined {
   const { code, cause } = (error ?? {}) as { code?: unknown; cause?: { code?: unknown } }
   const reason = cause?.code ?? code
   return typeof reason === 'string' && /^\w{1,60}$/.test(reason) ? reason : undefined
 }
 
-/** There was no connection, so nothing was sent. */
+/** With these errors there was no connection, so nothing was sent. */
 const unsent: ReadonlySet<string> = new Set([
   ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'EHOSTDOWN', 'ENETDOWN'],
   ...['EADDRNOTAVAIL', 'UND_ERR_CONNECT_TIMEOUT'],
 ])
 
-/** Whether a failed exchange ended before anything was sent. False where the platform does not say. */
+/** Whether an exchange failed before anything was sent. False if the platform does not report it. */
 export function isUnsent({ cause }: SignalboxError): boolean {
   return unsent.has(systemCode(cause) ?? '')
 }
 
-/** Whether the server's certificate is not trusted: another try would not change that. */
+/** Whether the platform does not trust the server's certificate. Another try would not help. */
 export function isDistrusted({ cause }: SignalboxError): boolean {
   return /CERT|SIGNATURE|^ERR_TLS|^UNABLE_TO/.test(systemCode(cause) ?? '')
 }
 
 /**
- * The input of a call by its route: path parameters, query and body. A part that the route does not have cannot be given; a
- * part with a required field must be.
+ * The input of a call by its route: path parameters, query and body. The type forbids parts that the route does not
+ * have, and requires parts with required fields.
  */
 export type CallInput<S extends Shape> = Part<S, 'params'> & Part<S, 'query'> & BodyPart<S>
 
@@ -200,15 +200,15 @@ export interface CallOptions {
   /** @default the client's */
   readonly timeoutMs?: Duration | undefined
   /**
-   * Identifies the request, so that sending it twice does it once. @default a new key for every call that changes
-   * something, the same for each of its tries
+   * Identifies the request, so that its effect happens once even if it is sent twice. @default a new key for every call
+   * that changes something, the same for all its tries
    */
   readonly idempotencyKey?: string | undefined
-  /** The longest reply that is read. @default 8 MiB */
+  /** The most bytes of a reply. @default 8 MiB */
   readonly maxReplyBytes?: number | undefined
 }
 
-/** The arguments after the route; none are needed when the route needs none. */
+/** The arguments after the route; optional if the route requires no input. */
 export type CallArguments<S extends Shape> =
   Record<never, never> extends CallInput<S>
     ? [options?: CallInput<S> & CallOptions]
@@ -223,7 +223,7 @@ export class JsonText {
   }
 }
 
-/** Where a route is, with its parameters filled in. */
+/** The path and query of a call. */
 export function targetOf(route: Route, params: unknown, query: unknown): string {
   const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
     segment(name, (params as Record<string, unknown> | undefined)?.[name]),
@@ -236,13 +236,13 @@ export function targetOf(route: Route, params: unknown, query: unknown): string 
 }
 
 function segment(name: string, value: unknown): string {
-  // URL parsers read these as "here" and "up", also when they are percent-encoded.
+  // URL parsers resolve "." and ".." as path steps, even if they are percent-encoded.
   if (typeof value === 'string' && value !== '' && value !== '.' && value !== '..')
     return encodeURIComponent(value.toWellFormed())
   throw invalidArgument(`${name} must be text that can be part of a path, not ${show(value)}.`, name)
 }
 
-/** Anything else would come apart into nothing, and the server would never hear of it. */
+/** Refuses other values, because they would be sent as an empty object without an error. */
 function mustBeObject(what: string, value: unknown): void {
   if (value === undefined || (typeof value === 'object' && value !== null)) return
   throw invalidArgument(`${what} must be an object, not ${show(value)}.`)
@@ -255,7 +255,7 @@ export function bodyText(body: unknown): string | undefined {
   return body instanceof JsonText ? body.text : JSON.stringify(body)
 }
 
-/** The answer; undefined for `not_found`. */
+/** Resolves with the answer, or with undefined for `not_found`. */
 export async function orUndefined<Value>(promise: Promise<Value>): Promise<Value | undefined> {
   try {
     return await promise

@@ -21,9 +21,10 @@ import {
 } from '../contract/index.ts'
 
 /**
- * When to send a request again. If the server was not reached or refused the request, nothing was done, and it may always be
- * repeated. If the answer was lost, the request may have been processed. Then it is repeated only where that does no harm: it
- * changes nothing, doing it twice equals doing it once, or it has an Idempotency-Key, so the server repeats the first answer.
+ * When the client repeats a request. If the client could not reach the server, or the server refused the request,
+ * nothing was done and the client may always repeat it. If the answer was lost, the server may have processed the
+ * request. Then the client repeats it only if that does no harm: the request changes nothing, doing it twice equals
+ * doing it once, or it has an Idempotency-Key, so that the server repeats the first answer.
  *
  *     try ──▶ next server ──▶ … each server once ──▶ wait, longer after each round, never past the deadline ──▶ try
  */
@@ -40,23 +41,23 @@ const harmless: readonly string[] = [
   removeSchedule.id,
   pauseSchedule.id,
   resumeSchedule.id,
-  // The second time it is a duplicate.
+  // The monitor recognises a repeated report as a duplicate.
   reportChanges.id,
-  // A log line may be there twice, which costs less than a key for every line.
+  // The log may get a line twice, which costs less than a key for every line.
   logJob.id,
 ]
 
 export function repetitionOf(route: Route): Repetition {
   if (!mutates(route) || harmless.includes(route.id)) return 'safe'
-  // Identified by node and requestId. Only a repeated release cannot be told from one that came too late.
+  // Node and requestId identify the request. Only a repeated release looks the same as one that is too late.
   if (route.module === 'locks') return route.id === releaseLock.id ? 'never' : 'safe'
   // Doing a drain, a cordon, a pool or a cancel twice equals doing it once.
   if (route.module === 'dispatch') return route.id === submitTask.id ? 'keyed' : 'safe'
-  // Its answer holds a secret, which the server does not store.
+  // The answer contains a secret, which the server does not store.
   return route.id === createToken.id ? 'never' : 'keyed'
 }
 
-/** What one try came to. */
+/** The result of one try. */
 export type Try<Reply> = { readonly ok: true; readonly reply: Reply } | FailedTry
 
 export interface FailedTry {
@@ -74,7 +75,7 @@ export interface FailedTry {
 
 export interface RetryPlan {
   readonly servers: Servers
-  /** Whether it may be repeated when it is not known what the last try did. */
+  /** Whether the request may be repeated when the outcome of the last try is unknown. */
   readonly isRepeatable: boolean
   readonly retries: number
   readonly backoff: Backoff
@@ -92,7 +93,7 @@ export interface Progress {
   last: SignalboxError | undefined
 }
 
-/** Tries until it succeeds, fails for good, or there is no time left for another try; throws the last error. */
+/** Tries until a try succeeds or fails for good, or no time is left for another. Then throws the last error. */
 export async function retrying<Reply>(
   { servers, isRepeatable, retries, backoff, deadline, signal }: RetryPlan,
   progress: Progress,
@@ -114,16 +115,17 @@ export async function retrying<Reply>(
     if (isServerFault && ++triedInRound < servers.size) continue
     triedInRound = 0
     const leftMs = deadline - performance.now()
-    if (leftMs <= Math.max(afterMs, leastLeftMs)) throw givenUp(error, servers, progress)
-    // At most half of the time left: the last tries are close together, so that a server that comes back late is reached.
+    if (leftMs <= Math.max(afterMs, minLeftMs)) throw givenUp(error, servers, progress)
+    // Waits at most half of the remaining time. So the last tries are close together and reach a server that returns
+    // late.
     await pause(Math.max(afterMs, Math.min(backoffMs(backoff, ++rounds), leftMs / 2)), signal)
   }
 }
 
-/** With less time than that left, another try is not worth it. */
-export const leastLeftMs = 20
+/** With less time left than this, the client does not try again. */
+export const minLeftMs = 20
 
-/** The last error, which also says how often, how long and where it was tried. */
+/** Adds to the last error how often, how long and where the client tried. */
 function givenUp(error: SignalboxError, servers: Servers, progress: Progress): SignalboxError {
   if (progress.tries > 1) error.message += ` ${effort(servers, progress)}`
   return error
@@ -134,12 +136,12 @@ export function effort(servers: Servers, { tries, begunAt }: Progress): string {
   return `Tried ${tries} times in ${seconds} s at ${servers}.`
 }
 
-/** Waits so long; rejects with the signal's reason when it aborts. */
+/** Waits. Rejects with the signal's reason when it aborts. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await createNotifier().wait({ timeoutMs: Math.ceil(ms), signal })
 }
 
-/** What a Retry-After header asks for: seconds, or a date. 0 when it says nothing that can be read. */
+/** Reads a Retry-After header: seconds, or a date. Returns 0 if the header is missing or invalid. */
 export function retryAfterMs(header: string | null, now: number = Date.now()): number {
   if (header === null) return 0
   if (/^\d{1,9}$/.test(header)) return Number(header) * 1_000
@@ -148,8 +150,8 @@ export function retryAfterMs(header: string | null, now: number = Date.now()): n
 }
 
 /**
- * The servers of one client, which share a store. A client stays with one that works and turns to the next when it
- * fails. Each client has its own random order, so that the clients of a server that died spread over the others.
+ * The servers of one client, which share a store. A client stays with a server that works and changes to the next when
+ * it fails. Each client has its own random order, so the clients of a dead server spread over the others.
  */
 export class Servers {
   readonly #order: readonly string[]
@@ -159,7 +161,7 @@ export class Servers {
     this.#order = shuffle(urls, random)
   }
 
-  /** The server to ask now. */
+  /** The server for the next try. */
   get current(): string {
     return this.#order[this.#index]!
   }
@@ -168,7 +170,7 @@ export class Servers {
     return this.#order.length
   }
 
-  /** Turns to the next server, unless another call has left this one already. */
+  /** Changes to the next server, unless another call has already left this one. */
   leave(url: string): void {
     if (this.current === url) this.#index = (this.#index + 1) % this.size
   }

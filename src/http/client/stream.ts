@@ -23,8 +23,8 @@ import { pause } from './retry.ts'
  *     connect ──200──▶ read ──cut, silence, no more──▶ wait ──▶ connect, with Last-Event-ID
  *        └── 401, 403, 404: the end        └── jittered, longer each time; as the server asked when it did
  *
- * It holds one chunk and one event at a time. A proxy that lost a connection neither sends nor closes, so silence counts as a
- * cut: the server sends something at least every few seconds.
+ * The client holds one chunk and one event at a time. A proxy that lost its connection neither sends nor closes. So
+ * silence counts as a cut, because the server sends something at least every few seconds.
  */
 export type StreamOptions<S extends Shape> = Omit<CallInput<S>, 'body'> &
   StreamCallbacks & {
@@ -34,16 +34,18 @@ export type StreamOptions<S extends Shape> = Omit<CallInput<S>, 'body'> &
     readonly onBreak?: ((error: SignalboxError, retryInMs: number) => void) | undefined
     /** A connection without a byte for this long counts as cut. @default 45_000 */
     readonly silenceMs?: number | undefined
-    /** Goes on after this event of an earlier stream. @default from the present */
+    /** Resumes after this event of an earlier stream. @default starts at the present */
     readonly lastEventId?: string | undefined
   }
 
-/** The wait before the next connection; the first is short, so that a restart of the server is hardly noticed. */
+/**
+ * The wait before the next connection. The first wait is short, so that readers hardly notice a restart of the server.
+ */
 const reconnect: Backoff = { baseMs: 250, factor: 2, jitter: 0.5, maxMs: 30_000 }
-/** A connection that lasted so long was a good one: the next wait is short again. */
+/** After a connection that lasted this long, the next wait is short again. */
 const goodMs = 5_000
-/** Bounds for the wait that a server asks for. */
-const leastWishMs = 50
+/** Limits of the wait that a server asks for. */
+const minWaitMs = 50
 const maxWaitMs = 3_600_000
 
 /** Reads the stream until the signal aborts; rejects when a reconnect cannot help. */
@@ -57,13 +59,13 @@ export async function runStream(
   const silenceMs = whole('silenceMs', options.silenceMs ?? 45_000, { min: 1, max: 2 ** 31 - 1 })
   const { params, query } = options as Shape
   const target = targetOf(route, params, query)
-  const place: Place = { lastEventId: options.lastEventId ?? '', retryMs: undefined }
+  const position: StreamPosition = { lastEventId: options.lastEventId ?? '', retryMs: undefined }
   const { servers } = client
   let failedInRound = 0
   let failedRounds = 0
   for (;;) {
     const server = servers.current
-    const connection = new Connection(client, { route, url: server + target }, place, silenceMs, options)
+    const connection = new Connection(client, { route, url: server + target }, position, silenceMs, options)
     const broken = await connection.run(signal)
     if (broken === undefined) return
     if (broken.isFinal) throw broken.error
@@ -72,7 +74,7 @@ export async function runStream(
     const isRoundOver = ++failedInRound >= servers.size
     if (isRoundOver) failedInRound = 0
     const retryInMs = isRoundOver
-      ? waitMs(place.retryMs, ++failedRounds, broken.afterMs)
+      ? waitMs(position.retryMs, ++failedRounds, broken.afterMs)
       : Math.random() * reconnect.baseMs
     options.onBreak?.(broken.error, retryInMs)
     try {
@@ -83,16 +85,16 @@ export async function runStream(
   }
 }
 
-/** Starts at the wait that the server asked for, with jitter: the readers of one server must not return at once. */
+/** Starts at the wait that the server asked for, with jitter, so that its readers do not all return at once. */
 function waitMs(retryMs: number | undefined, failureCount: number, afterMs: number): number {
-  const baseMs = Math.max(leastWishMs, retryMs ?? reconnect.baseMs)
+  const baseMs = Math.max(minWaitMs, retryMs ?? reconnect.baseMs)
   const plan = { ...reconnect, baseMs, maxMs: Math.max(reconnect.maxMs, baseMs * (1 + reconnect.jitter)) }
   return Math.min(maxWaitMs, afterMs + backoffMs(plan, failureCount))
 }
 
 /** The callbacks of a stream. */
 export interface StreamCallbacks {
-  /** Gets each event, in order. What it throws ends the stream. */
+  /** Gets each event, in order. If it throws, the stream ends with that error. */
   readonly onEvent: (event: StreamEvent) => void
   /** Called for each connection. Events between two connections are lost unless the stream resumes by ids. */
   readonly onOpen?: (() => void) | undefined
@@ -106,13 +108,13 @@ export interface StreamEvent {
   readonly data: unknown
 }
 
-/** What a stream keeps between its connections. */
-export interface Place {
+/** The state that a stream keeps between its connections. */
+export interface StreamPosition {
   lastEventId: string
   retryMs: number | undefined
 }
 
-/** The most bytes that are read of a refusal. */
+/** The most bytes of a refusal that the client reads. */
 const maxRefusalBytes = 1_048_576
 
 /** Why a connection ended. */
@@ -128,24 +130,24 @@ export interface Broken {
 export class Connection {
   readonly #client: ResolvedClientOptions
   readonly #target: { readonly route: Route; readonly url: string }
-  readonly #place: Place
+  readonly #position: StreamPosition
   readonly #silenceMs: number
   readonly #callbacks: StreamCallbacks
   #openedAt: number | undefined
-  #heardAt = 0
-  /** What a callback threw: an error of the caller, not of the connection. */
+  #lastByteAt = 0
+  /** An error that a callback threw: an error of the caller, not of the connection. */
   #thrown: { readonly error: unknown } | undefined
 
   constructor(
     client: ResolvedClientOptions,
     target: { readonly route: Route; readonly url: string },
-    place: Place,
+    position: StreamPosition,
     silenceMs: number,
     callbacks: StreamCallbacks,
   ) {
     this.#client = client
     this.#target = target
-    this.#place = place
+    this.#position = position
     this.#silenceMs = silenceMs
     this.#callbacks = callbacks
   }
@@ -154,7 +156,9 @@ export class Connection {
     return this.#openedAt === undefined ? 0 : performance.now() - this.#openedAt
   }
 
-  /** Reads to the end: undefined when the signal ended it, else why it broke. Throws what a callback threw. */
+  /**
+   * Reads to the end. Returns undefined if the signal ended the connection, else why it broke. Throws callback errors.
+   */
   async run(signal: AbortSignal): Promise<Broken | undefined> {
     if (signal.aborted) return undefined
     const controller = new AbortController()
@@ -175,7 +179,7 @@ export class Connection {
   }
 
   #request(): { headers: Readonly<Record<string, string>>; body: undefined } {
-    const { lastEventId } = this.#place
+    const { lastEventId } = this.#position
     const headers = {
       ...this.#client.headers,
       accept: 'text/event-stream, application/problem+json',
@@ -189,25 +193,25 @@ export class Connection {
     if (response.status !== 200 || mediaType(response.headers) !== 'text/event-stream')
       return this.#refused(request, response)
     this.#openedAt = performance.now()
-    this.#heardAt = this.#openedAt
+    this.#lastByteAt = this.#openedAt
     this.#call(() => this.#callbacks.onOpen?.())
-    const { lastEventId } = this.#place
-    const parser = new EventParser((event) => this.#tell(request, event), { lastEventId })
+    const { lastEventId } = this.#position
+    const parser = new EventParser((event) => this.#deliver(request, event), { lastEventId })
     const reader = response.body!.getReader()
     for (;;) {
       const chunk = await readChunk(reader, request)
       if (chunk === undefined) return { error: ended(request), afterMs: 0, isFinal: false }
-      this.#heardAt = performance.now()
+      this.#lastByteAt = performance.now()
       try {
         parser.push(chunk)
       } finally {
-        this.#place.lastEventId = parser.lastEventId
-        this.#place.retryMs = parser.retryMs ?? this.#place.retryMs
+        this.#position.lastEventId = parser.lastEventId
+        this.#position.retryMs = parser.retryMs ?? this.#position.retryMs
       }
     }
   }
 
-  #tell(request: OutgoingRequest, { id, type, data }: ParsedEvent): void {
+  #deliver(request: OutgoingRequest, { id, type, data }: ParsedEvent): void {
     const value = parseJson(data)
     if (value === undefined) throw garbled(request)
     this.#call(() => this.#callbacks.onEvent({ id, type, data: value }))
@@ -222,7 +226,7 @@ export class Connection {
     }
   }
 
-  /** An answer that is no stream. Errors of the server may pass; a refusal, a redirect or a page does not. */
+  /** Handles an answer that is not a stream. Server errors may go away; a refusal, a redirect or a page does not. */
   async #refused(request: OutgoingRequest, response: Response): Promise<Broken> {
     const outcome = decodeAnswer(request, await readAnswer(response, request, maxRefusalBytes))
     const { status } = response
@@ -232,14 +236,14 @@ export class Connection {
       : { error: outcome.error, afterMs: outcome.afterMs, isFinal }
   }
 
-  /** Aborts the connection after too long a silence; returns the function that ends the watch. */
+  /** Aborts a connection that is silent for too long. The returned function stops this watch. */
   #watch(controller: AbortController): () => void {
     const begunAt = performance.now()
     let timer: ReturnType<typeof setTimeout>
     const check = () => {
-      // Until it is open it has the time limit of a call.
+      // Until the stream is open, the time limit of a call applies.
       const isOpen = this.#openedAt !== undefined
-      const dueAt = isOpen ? this.#heardAt + this.#silenceMs : begunAt + this.#client.timeoutMs
+      const dueAt = isOpen ? this.#lastByteAt + this.#silenceMs : begunAt + this.#client.timeoutMs
       const leftMs = dueAt - performance.now()
       if (leftMs <= 0) return controller.abort(silent(this.#target, isOpen))
       timer = setTimeout(check, Math.ceil(leftMs))

@@ -1,4 +1,4 @@
-/** What server and client agree on: routes, problem documents, server-sent events. */
+/** The contract of server and client: routes, problem documents, server-sent events. */
 
 export * from './node-frames.ts'
 export * from './openapi.ts'

@@ -3,9 +3,9 @@ import { type Schema, Type } from './schema.ts'
 import { name } from './values.ts'
 
 /**
- * The messages between nodes and servers over a WebSocket at `nodesPath`: JSON objects with a `type`, one per frame. Their
- * types are `NodeFrame` and `ServerFrame`; here are the schemas of the former, how a node presents its token, and the close
- * codes. Unknown fields are ignored, so either side may be the newer one.
+ * The messages between nodes and servers over a WebSocket at `nodesPath`: JSON objects with a `type`, one per frame.
+ * Their types are `NodeFrame` and `ServerFrame`. This file has the schemas of `NodeFrame`, the subprotocols that carry
+ * a token, and the close codes. Both sides ignore unknown fields, so either side may be newer.
  */
 export type { Labels, NodeFrame, NodeLoad, ServerFrame, ServiceOffer } from '../../dispatch/index.ts'
 
@@ -15,12 +15,12 @@ export const nodesPath = '/v1/nodes/connect'
 /** The version of the frames. */
 export const nodeProtocol = 1
 
-/** The longest message a server reads, in bytes. */
+/** The longest message that a server reads, in bytes. */
 export const maxFrameBytes = 262_144
 
 /**
- * Browsers can send no headers with a WebSocket but the subprotocols they offer, so a token and a namespace may come as
- * two of those, each in base64url; the server agrees on `agreed`. A query string would end up in logs.
+ * Browsers cannot send custom headers with a WebSocket, but they can offer subprotocols. So two subprotocols may carry
+ * the token and the namespace in base64url, and the server chooses `agreed`. A query string would appear in logs.
  */
 export const nodeSubprotocols = {
   agreed: 'signalbox.v1',
@@ -28,7 +28,7 @@ export const nodeSubprotocols = {
   namespace: 'signalbox.namespace.',
 } as const
 
-/** Why a server closes the socket of a node, besides the codes of RFC 6455. Only after `unknown` may the node connect again. */
+/** Close codes of a server besides those of RFC 6455. Only after `unknown` may the node connect again. */
 export const nodeCloseCodes = {
   /** The first frame was not a valid hello, or the token is bound to other nodes (`forbidden`). */
   badHello: 4400,
@@ -40,7 +40,7 @@ export const nodeCloseCodes = {
   superseded: 4409,
 } as const
 
-/** Codes of `error` frames; `superseded` is the dispatcher's. */
+/** Codes of `error` frames. The dispatcher sends `superseded`. */
 export const frameProblems = [
   'invalid_frame',
   'unknown_type',
@@ -55,7 +55,7 @@ export const frameProblems = [
 /** One of `frameProblems`. */
 export type FrameProblem = (typeof frameProblems)[number]
 
-/** Asks for a sign of life; a server answers `pong` at once. Platforms hide the pings of the protocol itself. */
+/** Asks the server for a `pong`, which it sends at once. Platforms hide the pings of the protocol itself. */
 export interface PingFrame {
   readonly type: 'ping'
 }
@@ -65,7 +65,7 @@ export interface PongFrame {
   readonly type: 'pong'
 }
 
-/** The limits of what a node sends. */
+/** The limits of a node's frames. */
 export const frameLimits = {
   maxServices: 256,
   maxSlots: 65_536,
@@ -98,7 +98,7 @@ const labels = Type.Record(
   { maxProperties: frameLimits.maxLabels },
 )
 
-/** The frames that a server accepts, by type. Unknown values are null or left out. */
+/** The frames that a server accepts, by type. A node sends null for an unknown value, or leaves it out. */
 export const nodeFrameSchemas: Readonly<Record<NodeFrame['type'] | 'ping', Schema>> = {
   hello: Type.Object({
     nodeId: name,
@@ -130,7 +130,7 @@ export const nodeFrameSchemas: Readonly<Record<NodeFrame['type'] | 'ping', Schem
   'task.result': Type.Object({ ...ofAttempt, output: Type.Optional(Type.Unknown()) }),
   'task.fail': Type.Object({
     ...ofAttempt,
-    // Text is its message, as everywhere.
+    // A text is the message of the error, as in all routes.
     error: Type.Union([Type.Object({ code: Type.Optional(name), message: failureText }), failureText]),
     retryable: Type.Optional(Type.Boolean()),
   }),

@@ -10,8 +10,8 @@ import { type Schema, Type } from './schema.ts'
 import * as terms from './values.ts'
 
 /**
- * The table's schemas as OpenAPI shows them. What several routes share has a name there; the names are given here, and
- * what they stand for is taken from the routes, so a schema is still written down once.
+ * The schemas of the routes for OpenAPI. Schemas that several routes share get a name. This file gives only the names;
+ * the schemas come from the routes, so each is written once.
  */
 
 /** JSON Schema, as plain data. */
@@ -19,17 +19,17 @@ export interface JsonSchema {
   readonly [keyword: string]: unknown
 }
 
-/** Schemas by name, and the way to mention one. */
+/** Named schemas, and references to them. */
 export interface Components {
-  /** A schema in which every shared part is a reference. */
+  /** Replaces every shared part of a schema by a reference. */
   show(schema: Schema): JsonSchema
-  /** What the references shown so far refer to, by name. */
+  /** The targets of all references so far, by name. */
   used(): Readonly<Record<string, JsonSchema>>
 }
 
 export function createComponents(): Components {
   const nameByText = new Map<string, string>()
-  // The first name wins where two schemas say the same.
+  // If two schemas are equal, the first name wins.
   for (const [name, schema] of Object.entries(shared)) {
     const text = JSON.stringify(schema)
     if (!nameByText.has(text)) nameByText.set(text, name)
@@ -42,7 +42,7 @@ export function createComponents(): Components {
     const name = nameByText.get(JSON.stringify(part))
     if (name === undefined) return showFields(part)
     if (!used.has(name)) {
-      // Kept before it is filled, so that a schema that mentions itself would come to an end.
+      // Stored before it is filled, so that a recursive schema does not loop for ever.
       used.set(name, {})
       used.set(name, showFields(part) as JsonSchema)
     }
@@ -61,7 +61,7 @@ export function createComponents(): Components {
   }
 }
 
-/** The words of a union of words. The same as an `enum`, which generators of clients understand better. */
+/** Turns a union of words into an `enum`, which client generators understand better. */
 export function wordsOf(part: object): readonly string[] | undefined {
   const { anyOf } = part as { anyOf?: readonly { const?: unknown }[] }
   if (anyOf === undefined || anyOf.length < 2) return undefined
@@ -101,18 +101,18 @@ const shared: Readonly<Record<string, Schema>> = {
   Scope: itemOf(tokens.listTokens as Route<never>).properties.scope!,
 }
 
-/** The last word of any stream that does not end by itself. */
+/** The last event of a stream that ends with an error. */
 const error = {
   description: 'The stream ends; the code and message are those of a problem document.',
   data: Type.Object({ code: Type.String(), message: Type.String() }),
 }
 
-/** The events of a stream with its last word; undefined when the route is none. */
+/** The events of a stream, including `error`; undefined if the route is not a stream. */
 export function streamEventsOf({ events }: Route): Route['events'] {
   return events && { ...events, error }
 }
 
-/** Whether it can be resumed after the event with this id. */
+/** Whether a stream can resume after an event id. */
 export function isResumable({ events }: Route): boolean {
   return 'reset' in (events ?? {})
 }

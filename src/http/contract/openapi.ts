@@ -11,8 +11,8 @@ import { bodyLimits, pathParams, type Route } from './route.ts'
 import type { Schema } from './schema.ts'
 
 /**
- * The API as an OpenAPI 3.1 document, made from the table of routes and from nothing else: what a route does not say
- * is not in it, and what a route says cannot be left out.
+ * The API as an OpenAPI 3.1 document, generated only from the table of routes. So the document has everything that the
+ * routes say, and nothing else.
  */
 export function describeApi(
   routes: readonly Route[],
@@ -49,7 +49,7 @@ export function describeApi(
   }
 }
 
-/** An OpenAPI document, as far as we make use of it ourselves. */
+/** The part of an OpenAPI document that this package uses. */
 export interface ApiDescription {
   readonly openapi: string
   readonly info: Readonly<Record<string, unknown>>
@@ -147,7 +147,7 @@ function contentOf(route: Route, schema: Schema, components: Components): object
   }
 }
 
-/** The events of a stream by type, with what their `data` holds. */
+/** The events of a stream by type, with the schemas of their `data`. */
 function eventsOf(route: Route, components: Components): object {
   return Object.fromEntries(
     Object.entries(streamEventsOf(route) ?? {}).map(([type, { description, data }]) => [
@@ -157,7 +157,7 @@ function eventsOf(route: Route, components: Components): object {
   )
 }
 
-/** Every problem reply, by status. Replies with the same codes are one component. */
+/** All problem replies by status. Replies with the same codes share a component. */
 function problemReplies(
   route: Route,
   components: Components,
@@ -172,7 +172,7 @@ function problemReplies(
       responses.set(name, reply)
       replies[status] = { $ref: `#/components/responses/${name}` }
     } else {
-      // A status that is an expected answer as well: the media type tells them apart.
+      // The status may also be an expected answer. The media type distinguishes the two.
       replies[status] = { ...reply, content: { ...contentOf(route, schema, components), ...reply.content } }
     }
   }

@@ -1,18 +1,18 @@
 import { type ErrorCode, errorCodes, SignalboxError, type SignalboxErrorOptions } from '../../core/errors.ts'
 import { mutates, type Route } from './route.ts'
 
-/** An error as it goes over the wire: an RFC 9457 problem document with the library's own code. */
+/** An error in an HTTP answer: an RFC 9457 problem document with the library's own code. */
 export interface Problem {
   readonly type: string
   readonly title: string
   readonly status: number
   readonly code: string
   readonly detail: string
-  /** Of an `invalid_argument`: the place it is about. */
+  /** For `invalid_argument`: the position of the mistake. */
   readonly details?: Readonly<Record<string, string | number>>
 }
 
-/** Where the mistake is: the option or field, in a search the column and what belongs there, the job that was named. */
+/** The position of a mistake: the option or field; in a search, the column and the expected terms; or the named job. */
 const places = ['option', 'field', 'column', 'expected', 'jobId'] as const
 
 /** An unknown name may be as long as the request. */
@@ -35,7 +35,7 @@ export function problemOf(error: SignalboxError): Problem {
   return details === undefined ? problem : { ...problem, details }
 }
 
-/** Other details stay in the process that threw the error. */
+/** Other details do not leave the process that threw the error. */
 function placeOf(error: SignalboxError): Problem['details'] {
   const told = places.flatMap((name): readonly (readonly [string, string | number])[] => {
     const value = error.details[name]
@@ -46,8 +46,8 @@ function placeOf(error: SignalboxError): Problem['details'] {
 }
 
 /**
- * The error that a problem document describes. A code that this version does not know comes from a later one: it becomes
- * `internal`, with the code in the details.
+ * Decodes the error of a problem document. An unknown code comes from a later version: it becomes `internal`, with the
+ * original code in the details.
  */
 export function errorOf(problem: Problem, options: SignalboxErrorOptions = {}): SignalboxError {
   if (Object.hasOwn(errorCodes, problem.code)) {
@@ -60,7 +60,7 @@ export function errorOf(problem: Problem, options: SignalboxErrorOptions = {}): 
   })
 }
 
-/** Whether an answer's body, once parsed, is a problem document. */
+/** Whether the parsed body of an answer is a problem document. */
 export function isProblem(value: unknown): value is Problem {
   if (typeof value !== 'object' || value === null) return false
   const { code, detail, status } = value as Record<string, unknown>
@@ -68,13 +68,13 @@ export function isProblem(value: unknown): value is Problem {
 }
 
 /**
- * Which problems a route may answer with. A route names its own; those that follow from what it is (it takes a body,
- * it needs a token, it writes) are added here, once, so that no route can forget them.
+ * The problems that a route may answer with. A route names only its own problems. This table adds the problems that
+ * follow from its properties (it takes a body, needs a token, writes), so that no route can forget them.
  */
 
-/** Problems that follow from what a route is: the codes, and whom they concern. */
+/** Problems that follow from a property of a route. */
 export interface CommonProblems {
-  /** To be read after "every route". */
+  /** The routes in words, to read after "every route". */
   readonly whose: string
   readonly codes: readonly ErrorCode[]
   concern(route: Route): boolean
@@ -127,14 +127,14 @@ export const commonProblems: readonly CommonProblems[] = [
   },
 ]
 
-/** The codes of every problem a route may answer with, in the order of the table of codes. */
+/** The codes of all problems of a route, in the order of the table of codes. */
 export function problemsOf(route: Route): readonly ErrorCode[] {
   const common = commonProblems.filter(({ concern }) => concern(route)).flatMap(({ codes }) => codes)
   const codes = new Set([...common, ...(route.problems ?? [])])
   return (Object.keys(errorCodes) as ErrorCode[]).filter((code) => codes.has(code))
 }
 
-/** The same by HTTP status, lowest first. */
+/** The codes of all problems of a route by HTTP status, lowest first. */
 export function problemsByStatus(route: Route): ReadonlyMap<number, readonly ErrorCode[]> {
   const byStatus = new Map<number, ErrorCode[]>()
   for (const code of problemsOf(route)) {
@@ -144,12 +144,15 @@ export function problemsByStatus(route: Route): ReadonlyMap<number, readonly Err
   return new Map([...byStatus].sort(([a], [b]) => a - b))
 }
 
-/** Whether an Idempotency-Key counts: everywhere but where a secret would have to be kept to say it again. */
+/**
+ * Whether a route accepts an Idempotency-Key. It does not if the server would have to keep a secret to repeat the
+ * answer.
+ */
 export function takesIdempotencyKey(route: Route): boolean {
   return mutates(route) && route.id !== 'createToken'
 }
 
-/** Job routes that do not write to the job store, or that may be repeated without harm. */
+/** Job routes that do not write to the job store, or whose repetition does no harm. */
 const besideJobs: ReadonlySet<string> = new Set([
   'setSchedule',
   'removeSchedule',
@@ -159,7 +162,7 @@ const besideJobs: ReadonlySet<string> = new Set([
   'wakeQueue',
 ])
 
-/** Whether the key is written in the transaction of its effect; else it is kept beside it. */
+/** Whether the store writes the key in the transaction of its effect. Otherwise a separate guard keeps the key. */
 export function keepsKeyWithEffect({ id, module }: Route): boolean {
   return module === 'jobs' ? !besideJobs.has(id) : id === 'submitTask'
 }

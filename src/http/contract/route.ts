@@ -4,14 +4,14 @@ import { type Schema, strict, Type } from './schema.ts'
 import { name } from './values.ts'
 
 /**
- * A route describes one request: its path, the scope it needs, what comes in and what goes out. Nothing here belongs to a
- * framework. The server validates and documents by it, the client is typed by it, and a test walks the table.
+ * A route describes one request: its path, its scope, its input and its replies. It belongs to no framework. The server
+ * validates requests and generates documentation from it, it gives the client its types, and a test checks every route.
  */
 export interface Route<S extends Shape = Shape> {
   /** Names the route for programs: metrics, OpenAPI's operationId. */
   readonly id: string
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** With parameters in braces: `/v1/jobs/{id}`. */
+  /** The path, with parameters in braces: `/v1/jobs/{id}`. */
   readonly path: string
   /** The scope that the caller needs; `none` is open to every client that reaches the port. */
   readonly scope: Scope | 'none'
@@ -30,7 +30,7 @@ export interface Route<S extends Shape = Shape> {
     | 'contention'
     | 'events'
     | 'system'
-  /** Without one, no parameter is taken. */
+  /** Without a schema, the route accepts no parameters. */
   readonly query?: Schema<S['query']>
   readonly body?: Schema<S['body']>
   /** A request without a body counts as `{}`. */
@@ -39,21 +39,21 @@ export interface Route<S extends Shape = Shape> {
   readonly replies: Readonly<Record<number, Schema<S['reply']>>>
   /** The reply is a stream of server-sent events, or text. @default 'json' */
   readonly replyType?: 'json' | 'events' | 'text'
-  /** The events of a stream by type, in the order a reader meets them. OpenAPI 3.1 has no keyword for them. */
+  /** The events of a stream by type, in the order in which a reader gets them. OpenAPI 3.1 has no keyword for them. */
   readonly events?: StreamEvents<Readonly<Record<string, unknown>>>
-  /** It ends or renews a lease, or reports the health of the server: an overloaded server answers it too. */
+  /** The route ends or renews a lease, or reports the health of the server: an overloaded server answers it too. */
   readonly relieves?: true
-  /** It changes nothing although it is no GET. @default false */
+  /** The route changes nothing although its method is not GET. @default false */
   readonly isRead?: true
-  /** The codes of its problems, besides those that every route has. */
+  /** The codes of the route's own problems, besides the common ones. */
   readonly problems?: readonly ErrorCode[]
   /** @default 1 MiB and 10,000 keys */
   readonly limits?: BodyLimits
-  /** `limits` are for a body that is a list; one that is an object has the default. */
+  /** `limits` apply only to a body that is a list; a body that is an object has the default limits. */
   readonly limitsForLists?: true
 }
 
-/** What a route begins with: its module and id, its method and path, and the scope that it needs. */
+/** The first properties of a route: module, id, method, path and scope. */
 export function route(
   module: Route['module'],
   id: string,
@@ -64,7 +64,7 @@ export function route(
   return { module, id, method, path, scope }
 }
 
-/** The types of a route: what comes in and what goes out. */
+/** The types of a route's input and reply. */
 export interface Shape {
   readonly params?: unknown
   readonly query?: unknown
@@ -77,7 +77,7 @@ export type QueryOf<R> = ShapeOf<R>['query']
 export type BodyOf<R> = ShapeOf<R>['body']
 export type ReplyOf<R> = ShapeOf<R>['reply']
 
-/** What each event of a stream means, and what its `data` holds. */
+/** The meaning of each event of a stream, and the schema of its `data`. */
 export type StreamEvents<Events> = {
   readonly [Type in keyof Events]: { readonly description: string; readonly data: Schema<Events[Type]> }
 }
@@ -95,14 +95,14 @@ export function pathParams({ path }: Pick<Route, 'path'>): Schema | undefined {
 
 const paramsByPath = new Map<string, Schema>()
 
-/** Whether it changes something: then an Idempotency-Key counts, and a foreign page may not ask. */
+/** Whether a route changes something. Then it accepts an Idempotency-Key, and refuses pages of other sites. */
 export function mutates({ method, isRead }: Pick<Route, 'method' | 'isRead'>): boolean {
   return method !== 'GET' && isRead !== true
 }
 
 /**
- * Whether a request of this route may wait: its caller says for how long, by `waitMs` in the query or the body. A stream of
- * events waits too, after its head was sent.
+ * Whether a request of this route may wait: its query or body has `waitMs`. A stream of events waits too, after its
+ * head is sent.
  */
 export function mayWait({ query, body }: Pick<Route, 'query' | 'body'>): boolean {
   return [query, body].some(
@@ -114,12 +114,12 @@ interface WithProperties {
   readonly properties?: Readonly<Record<string, unknown>>
 }
 
-/** The limits of a body, counted before it is parsed. */
+/** The limits of a body, checked before it is parsed. */
 export interface BodyLimits {
   readonly maxBytes: number
   readonly maxKeys: number
 }
 
 export const bodyLimits: BodyLimits = { maxBytes: 1_048_576, maxKeys: 10_000 }
-/** Counted over brackets: a payload of 32 levels, and what it is wrapped in. */
+/** The depth of nested brackets: a payload of 32 levels, and the levels around it. */
 export const maxBodyDepth = 40

@@ -20,7 +20,7 @@ const files = [
   ...[locks, once, monitor, subscriptions, tasks, nodes],
 ]
 
-/** Every route there is: all that the files of `routes/` export. Those of a file are in the order of their paths. */
+/** All routes that the files of `routes/` export. The routes of a file are in the order of their paths. */
 export const routes: readonly Route[] = files.flatMap((file) =>
   Object.values<unknown>(file).filter(isRoute).sort(byPath),
 )

@@ -2,22 +2,22 @@ import type TypeBox from 'typebox'
 import type { Static, TObject, TProperties, TSchema, TUnsafe } from 'typebox'
 
 /**
- * JSON Schemas that know the TypeScript type they describe. A type is written out where it belongs and its schema beside
- * it; `schemaFor` does not compile when the two differ, so neither can be changed alone.
+ * JSON Schemas with the TypeScript types that they describe. Each type has a schema beside it. `schemaFor` does not
+ * compile if the two differ, so neither can be changed alone.
  */
 declare const described: unique symbol
 export type Schema<Value = unknown> = TSchema & { readonly [described]?: Value }
 
-/** What a schema describes. */
+/** The type that a schema describes. */
 export type Described<S> = S extends Schema<infer Value> ? Value : never
 
-/** Without `readonly`, which JSON cannot express, and without undefined: such a field is not sent. */
+/** The type without `readonly`, which JSON cannot express, and without undefined, because such a field is not sent. */
 type Plain<T> = T extends readonly (infer Item)[]
   ? Plain<Item>[]
   : T extends object
     ? { -readonly [Key in keyof T]: Plain<Exclude<T[Key], undefined>> }
     : T
-/** With every field there, so that a field that is optional and left out on one side is seen. */
+/** The type with all fields required, so that the compiler detects a missing optional field on one side. */
 type Whole<T> = T extends readonly (infer Item)[]
   ? Whole<Item>[]
   : T extends object
@@ -33,36 +33,38 @@ export function schemaFor<Value>(): <S extends TSchema>(
   return (schema) => schema as unknown as Schema<Value>
 }
 
-/** The fields of an object that describes exactly `Value`, or what differs. */
+/** The fields of an object that describes exactly `Value`, or the difference. */
 type FieldsFor<Value, P extends TProperties> =
   Same<Static<TObject<P>>, Value> extends true ? P : { readonly differs: [Static<TObject<P>>, Value] }
 
-/** The same for an object by its fields: what a route answers. */
+/** Creates the schema of an object from its fields, for replies. */
 export function objectFor<Value>(): <P extends TProperties>(fields: FieldsFor<Value, P>) => Schema<Value> {
   return (fields) => Type.Object(fields as TProperties)
 }
 
-/** The same without other fields: what a route takes. */
+/** Creates the schema of an object without further fields, for request bodies. */
 export function strictFor<Value>(): <P extends TProperties>(fields: FieldsFor<Value, P>) => Schema<Value> {
   return (fields) => Type.Object(fields as TProperties, strict)
 }
 
-/** The same for a query. It has no null: such a parameter is not sent. */
+/** Creates the schema of a query. It has no null, because such a parameter is not sent. */
 export function queryFor<Value>(): <P extends TProperties>(
   fields: FieldsFor<{ [Key in keyof Value]: Exclude<Value[Key], null> }, P>,
 ) => Schema<Value> {
   return (fields) => Type.Object(fields as TProperties, strict)
 }
 
-/** The library's options as a request carries them: an instant is a number, and there is no transaction and no signal. */
+/**
+ * The library's options as a request carries them: an instant is a number, and there is no transaction and no signal.
+ */
 export type Sent<Options> = {
   readonly [Key in keyof Options as Exclude<Key, 'tx' | 'signal' | symbol>]: Exclude<Options[Key], Date>
 }
 
-/** No fields but those named. */
+/** Forbids further fields. */
 export const strict = { additionalProperties: false } as const
 
-/** A name: 1 to 191 characters without control characters. */
+/** A name of 1 to 191 characters without control characters. */
 export const nameOptions = {
   minLength: 1,
   maxLength: 191,
@@ -91,8 +93,8 @@ function objectOf(properties: Record<string, PlainSchema>, options: Options = {}
 }
 
 /**
- * TypeBox's builders for the schemas that the contract uses, with TypeBox's types and the same JSON. TypeBox itself is 370
- * files, and every command and every client would load them. Only the server loads it, to compile checks.
+ * The builders of TypeBox that the contract uses, with TypeBox's types and the same JSON. TypeBox itself has 370 files,
+ * which every command and client would load. Only the server loads it, to compile checks.
  */
 export const Type: Pick<
   typeof TypeBox,

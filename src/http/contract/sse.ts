@@ -2,12 +2,12 @@ import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { show } from '../../core/options.ts'
 
 /**
- * Server-sent events as the HTML standard has them (section 9.2): how the server writes them, and an exact parser of
- * them for the client. The parser gives the same events however the bytes were cut into chunks, and holds no more
- * than one event of bounded size.
+ * Server-sent events of the HTML standard (section 9.2): the encoder of the server, and an exact parser for the client.
+ * The parser returns the same events however the bytes are split into chunks, and holds at most one event of limited
+ * size.
  */
 
-/** An event to be written. `data` may have several lines; CR and CRLF in it arrive as LF. */
+/** An event to write. `data` may have several lines; CR and CRLF in it arrive as LF. */
 export interface EventToEncode {
   readonly id?: number | string | undefined
   /** @default 'message' */
@@ -15,7 +15,7 @@ export interface EventToEncode {
   readonly data: string
 }
 
-/** The text of one event, its empty line included. */
+/** The text of one event, including its empty line. */
 export function encodeEvent({ id, type, data }: EventToEncode): string {
   let text = ''
   if (id !== undefined) text += `id: ${oneLine('id', String(id))}\n`
@@ -44,9 +44,9 @@ function oneLine(name: string, value: string): string {
   )
 }
 
-/** An event as it was read. */
+/** A parsed event. */
 export interface ParsedEvent {
-  /** The last id the stream has named so far; '' when it has named none. */
+  /** The last id of the stream so far; '' without one. */
   readonly id: string
   readonly type: string
   readonly data: string
@@ -57,22 +57,24 @@ export const maxEventLength = 1_048_576
 
 const lf = 10
 const cr = 13
-/** The longest delay a timer takes; a longer wish is this one. */
+/** The longest delay of a timer. Longer reconnect times are cut to it. */
 const maxRetryMs = 2 ** 31 - 1
 
-/** A parser for one connection. `lastEventId` is what was sent as Last-Event-ID to open it. */
+/** A parser for one connection. `lastEventId` is the Last-Event-ID that opened it. */
 export class EventParser {
   readonly #onEvent: (event: ParsedEvent) => void
-  /** Keeps characters whole over chunks. Byte order marks are left to us: of a mark in two chunks Node's takes away two. */
+  /**
+   * Joins characters that are split over chunks. Byte order marks stay: Node's decoder removes one too many if split.
+   */
   readonly #decoder = new TextDecoder('utf-8', { ignoreBOM: true })
   #hasBegun = false
-  /** A line that has begun in an earlier chunk. */
+  /** A line that began in an earlier chunk. */
   #line = ''
-  /** The last character was CR: a LF that follows belongs to it. */
+  /** The last character was CR: a following LF belongs to it. */
   #afterCr = false
   #type = ''
   #data = ''
-  /** An id counts for reconnecting once its event has been dispatched. */
+  /** An id counts for reconnecting after its event was dispatched. */
   #id: string
   #lastEventId: string
   #retryMs: number | undefined
@@ -86,17 +88,17 @@ export class EventParser {
     this.#lastEventId = lastEventId
   }
 
-  /** What to send as Last-Event-ID when connecting again. */
+  /** The Last-Event-ID for the next connection. */
   get lastEventId(): string {
     return this.#lastEventId
   }
 
-  /** How long the server asked to wait before connecting again; undefined when it never did. */
+  /** How long the server asked to wait before a reconnect; undefined if it did not ask. */
   get retryMs(): number | undefined {
     return this.#retryMs
   }
 
-  /** Takes the next bytes. Throws `too_large` for an event above the limit; the stream is of no use after that. */
+  /** Parses the next bytes. Throws `too_large` for an event above the limit. Then the stream must be closed. */
   push(chunk: Uint8Array): void {
     const text = this.#withoutMark(this.#decoder.decode(chunk, { stream: true }))
     let start = 0
@@ -119,7 +121,7 @@ export class EventParser {
     this.#checkSize(this.#line)
   }
 
-  /** Of the stream's very beginning one byte order mark is taken away. */
+  /** Removes one byte order mark at the beginning of the stream. */
   #withoutMark(text: string): string {
     if (this.#hasBegun || text === '') return text
     this.#hasBegun = true

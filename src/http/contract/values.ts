@@ -25,17 +25,17 @@ export const span: TUnsafe<Duration> = Type.Unsafe<Duration>(
   Type.Union([Type.Integer({ minimum: 0 }), Type.String({ pattern: spanPattern })]),
 )
 
-/** How long a caller waits for an answer. */
+/** How long a caller waits for a reply. */
 export const waitMs: TInteger = Type.Integer({ minimum: 0, maximum: 60_000 })
 
 /** Epoch milliseconds. */
 export const instant: TInteger = Type.Integer(instantOptions)
 export const instantOrNull: TUnion<[TInteger, TNull]> = orNull(instant)
 
-/** How many. */
+/** A count. */
 export const count: TInteger = Type.Integer({ minimum: 0 })
 
-/** How long a job waits before it is tried again. */
+/** How long a job waits before its next attempt. */
 export const backoff: TUnsafe<Backoff> = Type.Unsafe<Backoff>(
   objectFor<Backoff>()({
     baseMs: Type.Number(),
@@ -45,7 +45,7 @@ export const backoff: TUnsafe<Backoff> = Type.Unsafe<Backoff>(
   }),
 )
 
-/** Why something failed. */
+/** The error of a failure. */
 export const failure: TUnsafe<Failure> = Type.Unsafe<Failure>(
   objectFor<Failure>()({
     name: Type.Optional(Type.String()),
@@ -56,7 +56,7 @@ export const failure: TUnsafe<Failure> = Type.Unsafe<Failure>(
   }),
 )
 
-/** The back-off that a request asks for; what is left out has a default. */
+/** The back-off of a request; missing fields have defaults. */
 export const backoffBody: TUnsafe<Partial<Backoff>> = Type.Unsafe<Partial<Backoff>>(
   strictFor<Partial<Backoff>>()({
     baseMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
@@ -81,7 +81,7 @@ export interface Page<Item> {
   readonly cursor: string | null
 }
 
-/** How many items of a list, and from where on. */
+/** The limit and the cursor of a page. */
 export interface PageQuery {
   /** @default 50, at most 500 */
   readonly limit?: number | undefined
@@ -89,7 +89,7 @@ export interface PageQuery {
   readonly cursor?: string | null | undefined
 }
 
-/** The parameters of a page; `cursorChars` is as much as its cursors may have. */
+/** The parameters of a page; `cursorChars` limits the length of its cursors. */
 export function pageQuery(cursorChars: number): PageParameters {
   return {
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
@@ -115,13 +115,13 @@ export interface NameParams {
   readonly name: string
 }
 
-/** Data of an event that says no more than its type. */
+/** The data of an event that has only a type. */
 export const nothing: Schema<Readonly<Record<string, never>>> = Type.Unsafe<Readonly<Record<string, never>>>({
   type: 'object',
   maxProperties: 0,
 })
 
-/** The terms that a task sets for nodes, as JSON. */
+/** The terms of a task for nodes, as JSON. */
 
 /** A service that a node must offer, with tags. */
 export const serviceTermSchema: Schema = Type.Object(
@@ -148,9 +148,9 @@ const deepTerm = Type.Union([...plainTerms, ...deepTerms])
 const innerTerms = [anyOf(deepTerm), notOf(deepTerm)] as const
 const innerTerm = Type.Union([...plainTerms, ...innerTerms])
 const outerTerms = [anyOf(innerTerm), notOf(innerTerm)] as const
-/** Terms hold terms, four levels deep at most. */
+/** Terms contain terms, at most four levels deep. */
 export const term: TUnsafe<Term> = Type.Unsafe<Term>(Type.Union([...plainTerms, ...outerTerms]))
-/** Those that hold others, by the names they have in the description of the API. */
+/** Terms that contain others, by their names in the description of the API. */
 export const nestingTermSchemas: Readonly<Record<string, Schema>> = {
   AnyTerm: outerTerms[0],
   NotTerm: outerTerms[1],

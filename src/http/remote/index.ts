@@ -1,4 +1,4 @@
-/** A box on a server: the same verbs, over HTTP. */
+/** A box on a server: the same methods, over HTTP. */
 
 export type {
   RemoteAckOptions,

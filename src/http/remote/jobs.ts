@@ -45,13 +45,13 @@ import { objectOf } from './encode.ts'
 import { inParallel, isOfSeveral, noTransaction, RemoteJobStore } from './remote-job-store.ts'
 
 /**
- * The verbs of jobs on a remote server, without transactions. The types below refuse a transaction at compile time, and the
- * call throws `transaction_unsupported`.
+ * The methods of jobs on a remote server, without transactions. The types below refuse a transaction at compile time,
+ * and the call throws `transaction_unsupported`.
  */
 export interface RemoteJobs extends Omit<Jobs, 'add' | 'addMany' | 'ack' | 'nack' | 'worker'> {
   /**
-   * Adds one job, by its kind or its definition: `add(kind, payload, options)`. Throws `invalid_argument` when the payload
-   * does not match the definition.
+   * Adds one job, by its kind or its definition: `add(kind, payload, options)`. Throws `invalid_argument` when the
+   * payload does not match the definition.
    */
   add<const Target extends AddTarget>(
     kind: Target,
@@ -59,14 +59,14 @@ export interface RemoteJobs extends Omit<Jobs, 'add' | 'addMany' | 'ack' | 'nack
   ): Promise<Added>
   /** Adds up to 1,000 jobs, all or none; answers in order. */
   addMany(jobs: readonly JobToAdd[], options?: RemoteAdd): Promise<readonly Added[]>
-  /** The job is done. Throws `lease_lost` when it is not yours any more; then nothing was written. */
+  /** Completes a job. Throws `lease_lost` if the caller no longer holds it; then nothing was written. */
   ack(job: Held, options?: RemoteAckOptions): Promise<Ended>
   /**
-   * Fails a job: it is tried again after its back-off, or it is dead without attempts left, or cancelled after a
-   * cancellation request. Returns which. Throws `lease_lost`.
+   * Fails an attempt. The job runs again after its back-off. Without attempts left it is dead; after a cancellation
+   * request it is cancelled. Returns the new state. Throws `lease_lost`.
    */
   nack(job: Held, options?: RemoteNackOptions): Promise<Ended>
-  /** A worker in this process for jobs that are kept there. */
+  /** Creates a worker in this process for jobs on the server. */
   worker(options: RemoteWorkerOptions): Worker
 }
 
@@ -101,7 +101,7 @@ export interface RemoteHandlerSpec<Payload = any> {
   readonly finish?: 'any'
 }
 
-/** A handler that takes up to `size` jobs at once. */
+/** A handler that runs up to `size` jobs at once. */
 // biome-ignore lint/suspicious/noExplicitAny: as above.
 export interface RemoteBatchSpec<Payload = any> {
   readonly batch: BatchSpec['batch']
@@ -115,9 +115,9 @@ export type RemoteHandler<Payload = any> =
   | RemoteHandlerSpec<Payload>
   | RemoteBatchSpec<Payload>
 
-/** What a worker is made of. */
+/** Options of a worker. */
 export interface RemoteWorkerOptions extends Omit<WorkerOptions, 'handlers'> {
-  /** By kind, or a list of handled definitions. Jobs of other kinds are left for workers that know them. */
+  /** Handlers by kind, or a list of handled definitions. The worker leaves jobs of other kinds to other workers. */
   readonly handlers: Readonly<Record<string, RemoteHandler | MisplacedHandledJob>> | Iterable<HandledJob>
 }
 
@@ -125,7 +125,7 @@ export interface RemoteWorkerOptions extends Omit<WorkerOptions, 'handlers'> {
 export interface RemoteJobsParts {
   readonly sealer?: Sealer | undefined
   readonly telemetry?: JobsTelemetry | undefined
-  /** How workers of this box are listed. @default they are not */
+  /** How the server lists workers of this box. @default it does not */
   readonly membership?: JobsParts['membership'] | undefined
   readonly release?: string | null | undefined
 }
@@ -146,7 +146,7 @@ export function createRemoteJobs(
     ...traced,
     ...(membership && { membership, workers: createRemoteWorkerStore(client) }),
     release,
-    // The server does bulk operations.
+    // The server runs bulk operations.
     worksBulk: false,
   })
   const { bulk, bulkOperation, bulkOperations, cancelBulk, errorGroups, errorGroup, logs } = client.jobs
@@ -167,9 +167,9 @@ export function createRemoteJobs(
       try {
         return await jobs.add(kind as string, payload, options)
       } catch (error) {
-        // Adds made at once share a request. It may be refused because it is too large, or because of another job in
-        // it. Nothing was written then, so each job is sent alone and gets its own answer. An error from before the
-        // request concerns this job only.
+        // Simultaneous adds share a request. The server may refuse it because it is too large, or because of another
+        // job. Nothing was written then, so each job is sent alone and gets its own answer. An error from before the
+        // request concerns only this job.
         if (!isOfSeveral(error) && !isSignalboxError(error, 'seal_failed')) throw error
         const defined = (kind as Partial<AnyDefinition> | null)?.job?.(payload, options)
         return (await jobs.addMany([defined ?? { ...options, kind: kind as string, payload }]))[0]!
@@ -224,12 +224,12 @@ function createRemoteLook(client: Client): LookAtJobs {
   }
 }
 
-/** A connection that was lost unnoticed costs no more. */
+/** A lost connection delays the answer by at most this time. */
 const heldMs = 20_000
 const answerMs = 5_000
 
 function logsBody(logs: NonNullable<NoteOptions['logs']>) {
-  // The server refuses what is not a list.
+  // The server refuses a value that is not a list.
   if (!Array.isArray(logs)) return logs as []
   return logs.map((line: (typeof logs)[number]) => {
     const { text, level = 'info' } = objectOf('note.logs', line)
@@ -253,12 +253,12 @@ function asHandled([kind, handler]: [string, unknown]): { kind: string; handler:
   return { kind, handler }
 }
 
-/** Schedules on the server, which runs them. */
+/** Schedules on the server, which also runs them. */
 export function createRemoteSchedules({ jobs: { schedules } }: Client): Schedules {
   return {
     ...schedules,
     async set(name, options) {
-      // Checked here, because only this process has the schema of a defined kind.
+      // Checks the payload here, because only this process has the schema of a defined kind.
       await checkSchedule(options)
       const { startAt, endAt, ...others } = options
       const body = {
@@ -275,7 +275,7 @@ function toInstant(value: number | Date | null): number | null {
   return value instanceof Date ? value.getTime() : value
 }
 
-/** A sealer may have to ask a key service for each. */
+/** A sealer may call a key service for each job. */
 const openingAtOnce = 100
 
 /** The same list; the server runs searches. */
@@ -292,8 +292,8 @@ export function createRemoteList(client: Client, list: Jobs['list'], sealer?: Se
 const maxNoting = 8
 
 /**
- * Sends progress and log lines to the server, one attempt at a time. The client retries for the time limit of a call. What
- * has not arrived by then is dropped: nothing depends on it, and newer progress follows.
+ * Sends progress and log lines to the server, one attempt at a time. The client retries within the time limit of a
+ * call, and then drops them: nothing depends on them, and newer progress follows.
  */
 export function createRemoteLogs(client: Client): AttemptLogStore {
   async function tell({ jobId, token, attempt, progress, logs }: AttemptLogUpdate): Promise<void> {
@@ -322,7 +322,7 @@ export function createRemoteLogs(client: Client): AttemptLogStore {
   }
 }
 
-/** The rows of this box's workers, on the server, which lists and prunes them. */
+/** The rows of this box's workers on the server, which lists and prunes them. */
 function createRemoteWorkerStore(client: Client): WorkerStore {
   const report = (body: ShapeOf<typeof reportWorkers>['body']) => client.call(reportWorkers, { body })
   const refOf = ({ id, session }: WorkerRef) => ({ id, session })

@@ -24,11 +24,11 @@ import { RemoteNotifier } from './remote-notifier.ts'
 /** The address of a server. */
 export type RemoteUrl = `http://${string}` | `https://${string}`
 
-/** The options of `open` for a server, or for several: those of its client, and of jobs. */
+/** The options of `open` for one or several servers: the options of the client, and of jobs. */
 export interface RemoteOpenOptions extends Omit<ClientOptions, 'backoff'> {
   /**
-   * How jobs are stored: with a sealer, the server sees only encrypted payloads and results. And how workers of this box
-   * are listed. @default in plain; listed, without a release
+   * With a sealer, the server sees only encrypted payloads and results. Also says how the server lists workers of this
+   * box. @default no encryption; listed, without a release
    */
   readonly jobs?: JobsOptions | undefined
   /** Spans and metrics of jobs by OpenTelemetry, as in process. @default false */
@@ -42,9 +42,9 @@ export interface RemoteBox extends AsyncDisposable {
   readonly once: RemoteOnce
   readonly monitor: RemoteMonitor
   readonly dispatch: RemoteDispatch
-  /** Who waits on whom in the server that answers. */
+  /** Which calls wait for which others, in the server that answers. */
   readonly contention: ContentionClient
-  /** What all processes on the server's store do. */
+  /** Metrics of all processes on the server's store. */
   readonly metrics: FleetMetrics
   /** Always empty: `signalbox doctor` shows the warnings of a server. */
   readonly warnings: readonly string[]
@@ -54,7 +54,7 @@ export interface RemoteBox extends AsyncDisposable {
   close(): Promise<void>
 }
 
-/** Opens a box on the server at `url`, or on several that share a store, when one has accepted the token. */
+/** Opens a box on the server at `url`, or on several that share a store. Resolves when a server accepts the token. */
 export async function openRemote(
   url: string | readonly string[],
   options: RemoteOpenOptions = {},
@@ -75,7 +75,7 @@ export async function openRemote(
 
   async function close(): Promise<void> {
     try {
-      // First, because workers still settle their jobs.
+      // Closes jobs first, because workers still settle their jobs.
       await jobs[Symbol.asyncDispose]()
       await locks[Symbol.asyncDispose]()
     } finally {
@@ -84,7 +84,7 @@ export async function openRemote(
     }
   }
 
-  // Finds a wrong address or token before the first job does.
+  // Detects a wrong address or token before the first job.
   await client.call(listJobs, { query: { limit: 1 } })
   const box: RemoteBox = {
     jobs,

@@ -21,29 +21,30 @@ import type {
 import { addJobs, type Client, checkHeld, type ShapeOf } from '../client/index.ts'
 import { decodeClaimedRecord, decodeRecord, encodeJobs, encodeVerdict, unlessNotFound } from './encode.ts'
 
-/** The most jobs of one request, which is written as a whole. */
+/** The most jobs of one add, which the server writes as a whole. */
 const maxAdd = 1_000
-/** The most jobs of one claim; of one question about held jobs, and of one removal. */
+/** The most jobs of one claim. */
 const maxClaim = 500
+/** The most jobs of one check of held jobs, and of one removal. */
 const maxHeld = 1_000
 /** Requests in flight. Renewals have their own limit: they must not wait behind the ends of other jobs. */
 const maxSettling = 32
 const maxRenewing = 16
 
 /**
- * The job store of a remote server. Every verb is a request, with the same leases and the same clock as in process, so jobs
- * and workers need not know. Transactions are refused: they belong to one connection to one database.
+ * The job store of a remote server. Every method sends a request. Leases and the clock work as in process, so jobs and
+ * workers need no changes. The store refuses transactions, because they belong to one connection to one database.
  */
 export class RemoteJobStore implements JobStore {
   readonly #client: Client
   /**
-   * A verdict that is sent again after a lost answer has the same key: the server repeats its first answer, so an ack is
-   * never in doubt.
+   * A verdict that is sent again after a lost answer has the same key. The server repeats its first answer, so the
+   * outcome of an ack is always known.
    */
   readonly #keys = new WeakMap<Verdict, string>()
   readonly #dropsResults: boolean
 
-  /** `dropsResults`: for workers. The work is done, so a result that the server refuses is dropped. */
+  /** `dropsResults`, for workers: if the server refuses a result, drop it, because the work is done. */
   constructor(client: Client, { dropsResults = false }: { readonly dropsResults?: boolean } = {}) {
     this.#client = client
     this.#dropsResults = dropsResults
@@ -216,24 +217,24 @@ export class RemoteJobStore implements JobStore {
 
 const ofSeveral = new WeakSet<SignalboxError>()
 
-/** Whether a request with several jobs was refused, perhaps for one of them alone. Nothing was written. */
+/** Whether the server refused a request with several jobs, perhaps because of only one. Nothing was written. */
 export function isOfSeveral(error: unknown): boolean {
   return isSignalboxError(error) && ofSeveral.has(error)
 }
 
-/** Whether the server refused the content of a request, and not its sender or its rate. */
+/** Whether the server refused the content of a request, rather than its sender or its rate. */
 function isRefusal(error: unknown): error is SignalboxError {
   if (!isSignalboxError(error)) return false
   return error.status >= 400 && error.status < 500 && ![401, 403, 408, 429].includes(error.status)
 }
 
-function partsOf<Item>(items: readonly Item[], most: number): readonly (readonly Item[])[] {
+function partsOf<Item>(items: readonly Item[], size: number): readonly (readonly Item[])[] {
   const parts: (readonly Item[])[] = []
-  for (let at = 0; at < items.length; at += most) parts.push(items.slice(at, at + most))
+  for (let at = 0; at < items.length; at += size) parts.push(items.slice(at, at + size))
   return parts
 }
 
-/** The answer; undefined for `lease_lost`. */
+/** Resolves with the answer, or with undefined for `lease_lost`. */
 function unlessLost<Value>(promise: Promise<Value>): Promise<Value | undefined> {
   return promise.catch((error: unknown) => {
     if (isSignalboxError(error, 'lease_lost')) return undefined
@@ -244,7 +245,7 @@ function unlessLost<Value>(promise: Promise<Value>): Promise<Value | undefined> 
 export function noTransaction(what: string): SignalboxError {
   return new SignalboxError(
     'transaction_unsupported',
-    `${what} over HTTP: a transaction needs a connection to the database, and this box has none. Open the database itself, or do without the transaction.`,
+    `${what} over HTTP: a transaction needs a connection to the database, and this box has none. Open the database itself, or leave out the transaction.`,
   )
 }
 
@@ -257,9 +258,9 @@ function tooMany(count: number): SignalboxError {
 }
 
 /**
- * Calls `ask` for each item, `maxInFlight` at a time; answers in order. An error of one item is thrown after all items were
- * asked. An error that concerns every item (no connection, token refused) stops it sooner: no further call begins, and the
- * error is thrown when the open calls have ended.
+ * Calls `ask` for each item, at most `maxInFlight` at a time, and returns the results in order. An error of one item is
+ * thrown after all items. An error that concerns every item (no connection, token refused) stops the calls: no further
+ * call begins, and the error is thrown when the open calls have ended.
  */
 export async function inParallel<Item, Result>(
   items: readonly Item[],

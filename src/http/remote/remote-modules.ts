@@ -17,13 +17,13 @@ import { eventId, type Once, runOnce, runProcessing } from '../../once/index.ts'
 import type { Client } from '../client/index.ts'
 import { objectOf, unlessNotFound } from './encode.ts'
 
-/** What a box on a server has of the monitor: all but sending, which the server does. */
+/** The monitor of a box on a server: all methods except sending, which the server does. */
 export type RemoteMonitor = Omit<
   Monitor,
   'sender' | 'reconcile' | 'notification' | 'problems' | 'reseal' | typeof Symbol.asyncDispose
 >
 
-/** The verbs of the monitor on a server elsewhere. */
+/** The methods of the monitor on a remote server. */
 export function createRemoteMonitor(client: Client): RemoteMonitor {
   const { monitor: wire } = client
   return {
@@ -57,22 +57,22 @@ function instant(value: number | Date): number {
   return value instanceof Date ? value.getTime() : value
 }
 
-/** Whether there was such a thing. */
+/** Whether the thing existed; false for `not_found`. */
 async function found(ended: Promise<void>): Promise<boolean> {
   return (await unlessNotFound(ended.then(() => true))) ?? false
 }
 
 /**
- * Splits the subjects of a report into those that can be sent and those that cannot. A state that JSON would bend, or that
- * is too large for any store, fails here as it would there. A subject that failed once is not sent at all. `list` and
- * `field` are the words of the report's form.
+ * Splits the subjects of a report into sendable ones and failures. A state that JSON would change, or that is too large
+ * for any store, fails here as in process. If one state of a subject fails, the subject is not sent at all. `list` and
+ * `field` are the names of the report's form.
  */
 function sortSubjects<Item extends { readonly state: unknown }>(
   items: readonly Item[],
   list: string,
   field: keyof Item & ('subject' | 'venueId'),
 ): { readonly sendable: readonly Item[]; readonly failed: readonly FailedSubject[] } {
-  // The server refuses what is no list at all.
+  // The server refuses a value that is not a list.
   if (!Array.isArray(items)) return { sendable: items, failed: [] }
   const failed = new Map<unknown, FailedSubject>()
   for (const [index, item] of items.entries()) {
@@ -89,15 +89,15 @@ function sortSubjects<Item extends { readonly state: unknown }>(
   return { sendable, failed: [...failed.values()] }
 }
 
-/** What a box on a server has of `once`: all of it except events, and counts that are the server's. */
+/** The guards of a box on a server: all methods, but no events. The counts are the server's. */
 export interface RemoteOnce extends Omit<Once, 'stats' | 'events'> {
-  /** What the server counted since it started. */
+  /** The server's counts since it started. */
   stats(): Promise<ReturnType<Once['stats']>>
 }
 
 /**
- * The verbs of guards on a server elsewhere. Its declared policy speaks when its store is down; when the server itself
- * cannot be reached, a call throws.
+ * The methods of guards on a remote server. If the server's store is down, the server's declared policy applies. If the
+ * server itself cannot be reached, a call throws.
  */
 export function createRemoteOnce(client: Client): RemoteOnce {
   const { once: wire } = client
@@ -133,13 +133,13 @@ export function createRemoteOnce(client: Client): RemoteOnce {
     stats: wire.stats,
     list: wire.list,
     async [Symbol.asyncDispose]() {
-      // Nothing is kept here.
+      // This process keeps no state.
     },
   }
   return once
 }
 
-/** The options without a transaction, which cannot be sent to a server. */
+/** The options without a transaction, which cannot work over HTTP. */
 function sendable<Options extends { readonly tx?: unknown }>(call: string, given: Options) {
   const { tx, ...options } = objectOf(`${call}.options`, given)
   if (tx === undefined) return options
@@ -149,7 +149,7 @@ function sendable<Options extends { readonly tx?: unknown }>(call: string, given
   )
 }
 
-/** What a box on a server has of dispatch: tasks, and the views of operators, which have to be asked for there. */
+/** Dispatch of a box on a server: tasks, and the views of operators, which are requests to the server. */
 export interface RemoteDispatch
   extends Pick<
     Dispatch,
@@ -165,17 +165,17 @@ export interface RemoteDispatch
     | 'definePool'
     | 'removePool'
   > {
-  /** Every node. */
+  /** Reads all nodes. */
   nodes(): Promise<readonly NodeView[]>
   node(nodeId: string): Promise<NodeView | undefined>
   pools(): Promise<readonly PoolView[]>
 }
 
 const pageSize = 500
-/** Events that wait to be taken; of more, progress is left out first. */
+/** The most events that wait for the reader. Above the limit, progress is dropped first. */
 const maxWaiting = 64
 
-/** The verbs of dispatch on a server elsewhere. */
+/** The methods of dispatch on a remote server. */
 export function createRemoteDispatch(client: Client): RemoteDispatch {
   const { dispatch: wire } = client
   return {
@@ -230,13 +230,13 @@ async function* watchTask(
 export interface StreamIteration<Event> {
   /** Ends the iteration. */
   readonly signal: AbortSignal | undefined
-  /** Reads the stream until it is over or the signal aborts. */
+  /** Reads the stream until it ends or the signal aborts. */
   read(seen: (event: Event) => void, signal: AbortSignal): Promise<void>
-  /** Keeps an event for the reader; what it throws ends the stream. */
+  /** Queues an event for the reader. If it throws, the stream ends with that error. */
   keep(waiting: Event[], event: Event): void
 }
 
-/** The events that a stream of the client pushes, one by one. When the iteration ends, so does the stream. */
+/** Iterates over the events of a client's stream. When the iteration ends, so does the stream. */
 export async function* iterateStream<Event>({
   signal,
   read,
@@ -274,8 +274,8 @@ export async function* iterateStream<Event>({
 }
 
 /**
- * The verbs of locks on a server elsewhere. A lock that is held or flown renews itself over the wire, and counts as
- * lost by this process's own clock, whatever becomes of the connection.
+ * The methods of locks on a remote server. A held lock renews itself over HTTP. This process decides by its own clock
+ * when a lock is lost, even without a connection.
  */
 export function createRemoteLocks(client: Client): Locks {
   const closing = new AbortController()
@@ -298,7 +298,7 @@ export function createRemoteLocks(client: Client): Locks {
   return locks
 }
 
-/** The most events that may wait for who reads them. */
+/** The most events that may wait for the reader. */
 const maxEvents = 1_000
 
 async function* watch(

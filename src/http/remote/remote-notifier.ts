@@ -3,18 +3,19 @@ import type { JobsNotifier } from '../../jobs/index.ts'
 import { type Client, jobEvents, type StreamEvent } from '../client/index.ts'
 
 /**
- * Receives the wake-ups of the server: one stream for all listeners of this process. The stream is reopened when the set of
- * queues changes, and each opening wakes all listeners once, because wake-ups may have been missed in between. A local
- * wake-up stays local; the server sends its own.
+ * Receives the wake-ups of the server, by one stream for all listeners of this process. The notifier reopens the stream
+ * when the set of queues changes. Each opening wakes all listeners once, because they may have missed wake-ups in
+ * between. A local wake-up stays local; the server sends its own.
  *
- * Polling guarantees pick-up; wake-ups only make it faster. A refused stream is tried again later.
+ * Polling guarantees that workers find jobs; wake-ups only make it faster. After a refusal, the notifier tries again
+ * later.
  */
 export class RemoteNotifier implements JobsNotifier {
   readonly #client: Pick<Client, 'stream'>
   readonly #listeners = new Set<Listener>()
   #stream: AbortController | undefined
-  /** The queues of the stream, as it was asked for; undefined when there is none. */
-  #asked: string | undefined
+  /** The queues of the open stream; undefined without a stream. */
+  #streamQueues: string | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #isClosed = false
 
@@ -26,9 +27,9 @@ export class RemoteNotifier implements JobsNotifier {
     this.#call((listener) => listener.topics.has(topic))
   }
 
-  listen(topics: readonly string[], heard: () => void): () => void {
+  listen(topics: readonly string[], onWakeUp: () => void): () => void {
     if (this.#isClosed) throw new SignalboxError('closed', 'This box is closed. Open another one.')
-    const listener: Listener = { topics: new Set(topics), heard }
+    const listener: Listener = { topics: new Set(topics), onWakeUp }
     this.#listeners.add(listener)
     this.#adjustSoon(settleMs)
     return () => {
@@ -44,7 +45,7 @@ export class RemoteNotifier implements JobsNotifier {
     this.#end()
   }
 
-  /** Workers that start together cause one change. */
+  /** Waits a moment, so that workers that start together cause one change. */
   #adjustSoon(ms: number): void {
     if (this.#isClosed || this.#timer !== undefined) return
     this.#timer = setTimeout(() => {
@@ -56,7 +57,7 @@ export class RemoteNotifier implements JobsNotifier {
 
   #adjust(): void {
     const wanted = this.#listeners.size === 0 ? undefined : queuesOf(this.#listeners)
-    if (wanted === this.#asked) return
+    if (wanted === this.#streamQueues) return
     this.#end()
     if (wanted !== undefined) void this.#open(wanted)
   }
@@ -64,44 +65,44 @@ export class RemoteNotifier implements JobsNotifier {
   #end(): void {
     this.#stream?.abort()
     this.#stream = undefined
-    this.#asked = undefined
+    this.#streamQueues = undefined
   }
 
   async #open(queues: string): Promise<void> {
     const controller = new AbortController()
     this.#stream = controller
-    this.#asked = queues
+    this.#streamQueues = queues
     const isCurrent = () => this.#stream === controller
     try {
       await this.#client.stream(jobEvents, {
         query: queues === '' ? {} : { queues },
         signal: controller.signal,
         onOpen: () => this.#call(isCurrent),
-        onEvent: (event) => this.#hear(event),
+        onEvent: (event) => this.#receive(event),
       })
     } catch {
-      // Refused: the token is not valid, or the server has no such stream. Polling reports the same error.
+      // The server refused the stream: the token is not valid, or the route is unknown. Polling reports the same error.
       if (!isCurrent()) return
       this.#end()
       this.#adjustSoon(refusedMs * (0.5 + Math.random()))
     }
   }
 
-  #hear({ type, data }: StreamEvent): void {
+  #receive({ type, data }: StreamEvent): void {
     const { queue } = (data ?? {}) as { queue?: unknown }
     if (type === 'cancel') this.wake(cancelTopic)
     else if (type === 'ready' && typeof queue === 'string') this.wake(queueTopic + queue)
   }
 
-  #call(isMeant: (listener: Listener) => boolean): void {
-    // A copy: a listener may stop or start listening meanwhile.
-    for (const listener of [...this.#listeners]) if (isMeant(listener)) listener.heard()
+  #call(matches: (listener: Listener) => boolean): void {
+    // Iterates over a copy, because a listener may stop or start listening meanwhile.
+    for (const listener of [...this.#listeners]) if (matches(listener)) listener.onWakeUp()
   }
 }
 
 interface Listener {
   readonly topics: ReadonlySet<string>
-  readonly heard: () => void
+  readonly onWakeUp: () => void
 }
 
 /** Topics as jobs name them. */
@@ -110,7 +111,7 @@ const cancelTopic = 'jobs.cancel'
 
 const settleMs = 20
 const refusedMs = 60_000
-/** The longest list of names that a server takes; the other queues are only polled. */
+/** The longest list of names that a server accepts. Workers only poll the other queues. */
 const maxLength = 8_192
 
 /** The queues that have listeners, for the query; '' for none. */

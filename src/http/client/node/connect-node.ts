@@ -26,11 +26,11 @@ import {
 import { finalEnd, NodeAddresses, NodeSocket, type SocketEnd } from './node-socket.ts'
 import { NodeTasks } from './node-tasks.ts'
 
-/** A connection that lasted so long was a good one: the next wait is short again. */
+/** After a connection that lasted this long, the next wait is short again. */
 const goodMs = 5_000
 
 /**
- * Connects a node to a server, or to one of several that share a store; resolves when the first server has accepted it.
+ * Connects a node to a server, or to one of several that share a store. Resolves when a server accepts the node.
  * Throws `unauthorized`, `forbidden`, `conflict` (another instance took over), `timeout`.
  */
 export async function connectNode(
@@ -38,12 +38,12 @@ export async function connectNode(
   options: ConnectNodeOptions,
 ): Promise<NodeConnection> {
   const resolved = resolveNodeOptions(url, options)
-  const node = new LivingNode(resolved)
+  const node = new ConnectedNode(resolved)
   await node.begin()
   return node
 }
 
-class LivingNode implements NodeConnection {
+class ConnectedNode implements NodeConnection {
   readonly #options: ResolvedNodeOptions
   readonly #events: Events<NodeConnectionEvents> = createEvents<NodeConnectionEvents>()
   readonly #tasks: NodeTasks
@@ -63,10 +63,10 @@ class LivingNode implements NodeConnection {
   #heartbeatMs = 15_000
   #isMeasuring = false
   /** Another heartbeat must follow the current one. */
-  #isBeatOwed = false
+  #needsHeartbeat = false
   /** The last problem that the server reported on this connection. */
   #lastProblem: { readonly code: string; readonly message: string } | undefined
-  /** Why the last connection failed, as far as a plain request could find out. */
+  /** Why the last connection failed, according to a plain HTTP request. */
   #lastRefusal: string | undefined
 
   constructor(options: ResolvedNodeOptions) {
@@ -78,8 +78,8 @@ class LivingNode implements NodeConnection {
       maxUnsettled: options.maxUnsettled,
       slotsOf: (service) => this.#services.find(({ name }) => name === service)?.slots,
       send: (text) => this.#isWelcome && this.#socket!.send(text),
-      tell: (event) => this.#events.emit('task', event),
-      freed: () => this.#freed(),
+      onEvent: (event) => this.#events.emit('task', event),
+      onSlotsFreed: () => this.#onSlotsFreed(),
     })
     this.#addresses = new NodeAddresses(options.addresses, options.backoff)
   }
@@ -131,7 +131,7 @@ class LivingNode implements NodeConnection {
         new SignalboxError('timeout', `${where} did not accept the node within ${connectMs} ms.${why}`),
       )
     }, connectMs)
-    void this.#live()
+    void this.#keepConnected()
     try {
       await this.#began.promise
     } finally {
@@ -141,15 +141,15 @@ class LivingNode implements NodeConnection {
 
   update({ services, labels }: Parameters<NodeConnection['update']>[0]): void {
     const offers = services === undefined ? this.#services : resolveServices(services)
-    // Both are checked before either is set.
+    // Checks both before it sets either.
     this.#labels = labels === undefined ? this.#labels : resolveLabels(labels)
     this.#services = offers
-    this.#sayOffer()
+    this.#sendOffer()
   }
 
   async drain(): Promise<void> {
     this.#tasks.isDraining = true
-    this.#sayOffer()
+    this.#sendOffer()
     await this.#tasks.whenIdle()
   }
 
@@ -168,7 +168,7 @@ class LivingNode implements NodeConnection {
   }
 
   /** Never rejects. */
-  async #live(): Promise<void> {
+  async #keepConnected(): Promise<void> {
     const { signal } = this.#closing
     while (!this.#isClosed) {
       const { url } = this.#addresses.current
@@ -212,7 +212,7 @@ class LivingNode implements NodeConnection {
 
   #hello(): void {
     const { nodeId, instanceId } = this.#options
-    this.#sayWhole({
+    this.#sendWithTasks({
       type: 'hello',
       nodeId,
       instanceId,
@@ -226,7 +226,7 @@ class LivingNode implements NodeConnection {
   #receive(frame: ServerFrame): void {
     switch (frame.type) {
       case 'welcome':
-        this.#welcomed(frame)
+        this.#onWelcome(frame)
         break
       case 'task.assign':
         this.#assignCount++
@@ -250,7 +250,7 @@ class LivingNode implements NodeConnection {
     }
   }
 
-  #welcomed({ epoch, heartbeatMs }: Extract<ServerFrame, { readonly type: 'welcome' }>): void {
+  #onWelcome({ epoch, heartbeatMs }: Extract<ServerFrame, { readonly type: 'welcome' }>): void {
     if (this.#isWelcome) return
     const resumed = this.#epoch === epoch
     this.#isWelcome = true
@@ -267,55 +267,55 @@ class LivingNode implements NodeConnection {
   /** Never rejects. */
   async #beat(): Promise<void> {
     this.#socket!.check()
-    await this.#tellState()
+    await this.#sendHeartbeat()
   }
 
-  /** A task that was taken away has freed its slots; the server must learn it before it uses them again. */
-  #freed(): void {
+  /** A revoked task freed its slots. The server can use them again only after a heartbeat reports it. */
+  #onSlotsFreed(): void {
     // Tasks that end while the load is measured share one heartbeat.
-    if (this.#isMeasuring) this.#isBeatOwed = true
-    else void this.#tellState()
+    if (this.#isMeasuring) this.#needsHeartbeat = true
+    else void this.#sendHeartbeat()
   }
 
   /** Never rejects. */
-  async #tellState(): Promise<void> {
+  async #sendHeartbeat(): Promise<void> {
     const socket = this.#socket
     if (this.#isMeasuring || !this.#isWelcome || socket === undefined || socket.isCrowded) return
     this.#isMeasuring = true
-    this.#isBeatOwed = false
-    // Read before the load is measured: a task that is assigned meanwhile is not counted.
+    this.#needsHeartbeat = false
+    // Reads the count before it measures the load, so tasks assigned meanwhile are not counted.
     const countedSeq = this.#assignCount
     const running = this.#tasks.listed
     const load = await measureLoad(this.#options.load, this.#heartbeatMs)
     this.#isMeasuring = false
     if (socket === this.#socket && this.#isWelcome) {
-      this.#sayWhole({ type: 'heartbeat', load, running, countedSeq })
+      this.#sendWithTasks({ type: 'heartbeat', load, running, countedSeq })
       this.#tasks.repeatOld()
     }
-    if (this.#isBeatOwed) void this.#tellState()
+    if (this.#needsHeartbeat) void this.#sendHeartbeat()
   }
 
-  #sayOffer(): void {
-    if (this.#isWelcome) this.#say({ type: 'update', services: this.#offered(), labels: this.#labels })
+  #sendOffer(): void {
+    if (this.#isWelcome) this.#send({ type: 'update', services: this.#offered(), labels: this.#labels })
   }
 
-  /** A draining node offers nothing, also after a reconnect. */
+  /** A draining node offers no services, even after a reconnect. */
   #offered(): readonly ServiceOffer[] {
     return this.#tasks.isDraining ? [] : this.#services
   }
 
-  /** Leaves the list of running tasks out if it is too long for a frame: the server then uses its own records. */
-  #sayWhole(frame: Extract<NodeFrame, { readonly running: unknown }>): void {
+  /** Sends a frame without its list of running tasks if the frame is too long. The server then uses its own records. */
+  #sendWithTasks(frame: Extract<NodeFrame, { readonly running: unknown }>): void {
     const text = JSON.stringify(frame)
     const fits = text.length * 3 <= maxFrameBytes || new TextEncoder().encode(text).length <= maxFrameBytes
     this.#socket?.send(fits ? text : JSON.stringify({ ...frame, running: null }))
   }
 
-  #say(frame: NodeFrame): void {
+  #send(frame: NodeFrame): void {
     this.#socket?.send(JSON.stringify(frame))
   }
 
-  /** Platforms do not say why a WebSocket was refused, so the node asks the same over HTTP. */
+  /** Finds out why a server refused the WebSocket. Platforms do not report the reason, so the node asks over HTTP. */
   async #refusal({ wasOpen }: SocketEnd): Promise<SignalboxError | undefined> {
     if (wasOpen) return undefined
     const { token, namespace } = this.#options
@@ -341,7 +341,7 @@ class LivingNode implements NodeConnection {
     this.#isClosed = true
     this.#closing.abort(closedError())
     clearInterval(this.#heartbeat)
-    if (this.#isWelcome && error === null) this.#say({ type: 'bye' })
+    if (this.#isWelcome && error === null) this.#send({ type: 'bye' })
     this.#isWelcome = false
     this.#tasks.isDraining = true
     this.#tasks.dropAll('The node was closed.')

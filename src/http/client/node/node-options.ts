@@ -23,15 +23,17 @@ export interface NodeTask {
   readonly attempt: number
   readonly service: string
   readonly payload: unknown
-  /** When the server gives it up, in epoch milliseconds of the server's clock. */
+  /** When the server gives up the task, in epoch milliseconds of the server's clock. */
   readonly deadlineAt: number | null
 }
 
-/** What a handler gets besides its task. */
+/** The second argument of a handler. */
 export interface NodeTaskContext {
-  /** Aborts when the task was cancelled or given to another node, or the node was closed. Stop: the result is dropped. */
+  /**
+   * Aborts when the task is cancelled or moves to another node, or the node closes. Stop then: the result is dropped.
+   */
   readonly signal: AbortSignal
-  /** Reports progress, from 0 to 100; at most ten reports a second are sent. */
+  /** Reports progress, from 0 to 100. The node sends at most ten reports a second. */
   progress(percent: number | null | TaskProgress, note?: string): void
 }
 
@@ -42,17 +44,17 @@ export interface TaskProgress {
 }
 
 /**
- * Does a task; what it returns is the output, any JSON value. What it throws fails the attempt: another one follows
- * unless the error has `retryable: false`. The `code` of the error is kept.
+ * Runs a task. The returned value is the output, any JSON value. A thrown error fails the attempt, and another attempt
+ * follows unless the error has `retryable: false`. The task keeps the `code` of the error.
  */
 export type TaskHandler = (task: NodeTask, context: NodeTaskContext) => unknown
 
 /** A service as a node offers it. */
 export interface NodeService {
   readonly name: string
-  /** How many tasks of it may run at once. */
+  /** How many tasks of the service may run at once. */
   readonly slots: number
-  /** What it can do: `{ language: ['zh', 'en'] }`. @default none */
+  /** The abilities of the service: `{ language: ['zh', 'en'] }`. @default none */
   readonly tags?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
@@ -66,9 +68,11 @@ export interface ConnectNodeOptions {
   readonly labels?: Labels | undefined
   /** @default none, which a server on the loopback may allow */
   readonly token?: string | undefined
-  /** Only a token of every namespace, or none, may choose. @default the token's */
+  /** Only callers with a token of every namespace, or without a token, may choose. @default the token's */
   readonly namespace?: string | undefined
-  /** The id of this instance: the same one resumes after a lost connection. @default a new one per call */
+  /**
+   * The id of this instance. An instance with the same id resumes after a lost connection. @default a new id per call
+   */
   readonly instanceId?: string | undefined
   /** Measures the load for each heartbeat: fractions from 0 to 1. @default not measured */
   readonly load?: (() => Partial<NodeLoad> | Promise<Partial<NodeLoad>>) | undefined
@@ -155,7 +159,7 @@ export function resolveNodeOptions(
   })
 }
 
-/** The services, checked as a server checks them, so that a mistake is found here and not by a closed socket. */
+/** Checks the services as a server does, so that a mistake throws here instead of closing the socket. */
 export function resolveServices(services: unknown): readonly ServiceOffer[] {
   if (!Array.isArray(services)) throw invalidArgument('services must be a list of { name, slots, tags }.')
   const offers = services.map(({ name, slots, tags = {} }: NodeService) => ({
@@ -167,7 +171,7 @@ export function resolveServices(services: unknown): readonly ServiceOffer[] {
   throw invalidArgument('services has two services with the same name. Names must be unique.')
 }
 
-/** The labels, checked in the same way. */
+/** Checks the labels as a server does. */
 export function resolveLabels(labels: unknown): Labels {
   const entries = entriesOf('labels', labels, frameLimits.maxLabels)
   for (const [label, value] of entries) {
@@ -209,13 +213,13 @@ function resolveAddresses(urls: unknown): readonly NodeAddress[] {
   return [...byUrl.values()]
 }
 
-/** `ws://host`, `http://host` or the whole address of the socket. */
+/** Reads `ws://host`, `http://host` or the whole address of the socket. */
 function addressOf(url: unknown): NodeAddress {
   const parsed = typeof url === 'string' && URL.canParse(url) ? new URL(url) : undefined
   const isBare =
     parsed?.username === '' && parsed.password === '' && parsed.search === '' && parsed.hash === ''
   if (parsed === undefined || !isBare || !/^(ws|http)s?:$/.test(parsed.protocol)) {
-    // The address is not shown: it may hold a secret.
+    // The message does not quote the address: it may contain a secret.
     throw new SignalboxError(
       'invalid_argument',
       `A node connects to ws://… or wss://…, such as "ws://127.0.0.1:7420${nodesPath}", without user, password, "?" or "#". A token is an option: { token }.`,
@@ -234,10 +238,10 @@ function platformWebSocket(): WebSocketMaker {
   throw invalidArgument('This platform has no WebSocket. Pass one as the option WebSocket.')
 }
 
-/** A heartbeat waits no longer for the load than this, and no longer than its interval. */
+/** A heartbeat waits for the load at most this long, and at most its interval. */
 const maxMeasureMs = 5_000
 
-/** The load, within its bounds; null for what cannot be measured in time. */
+/** Measures the load, limited to its range; null for values that cannot be measured in time. */
 export async function measureLoad(load: ResolvedNodeOptions['load'], heartbeatMs: number): Promise<NodeLoad> {
   try {
     const measured = await within(Math.min(maxMeasureMs, heartbeatMs), load?.(), () => undefined)
@@ -253,13 +257,13 @@ function fraction(value: unknown): number | null {
 }
 
 /**
- * The node's side of dispatch: it offers services, gets tasks and sends results. It outlives its connections:
+ * The node's side of dispatch: it offers services, gets tasks and sends results. A node outlives its connections:
  *
  *     connect ──welcome──▶ tasks ──lost──▶ wait, longer each time ──▶ connect, as the same instance
  *        └── token refused, another instance took over: the end
  *
- * With several servers it goes to the next one, and waits when all of them were tried. Tasks continue while the connection
- * is lost; the node keeps their results until a server has confirmed that they are stored.
+ * With several servers the node changes to the next one, and waits after it has tried all of them. Tasks continue while
+ * the connection is lost. The node keeps their results until a server confirms that they are stored.
  */
 export interface NodeConnection extends AsyncDisposable {
   readonly nodeId: string
@@ -267,7 +271,7 @@ export interface NodeConnection extends AsyncDisposable {
   readonly status: 'connecting' | 'connected' | 'closed'
   /** Fences this instance from earlier ones; null before the first welcome. */
   readonly epoch: number | null
-  /** Tasks that run, or ended without a confirmation yet. */
+  /** Tasks that run, or ended but are not confirmed yet. */
   readonly taskIds: readonly string[]
   readonly events: EventSource<NodeConnectionEvents>
   /** Changes the services or labels that the node offers. */
@@ -275,9 +279,11 @@ export interface NodeConnection extends AsyncDisposable {
     readonly services?: readonly NodeService[] | undefined
     readonly labels?: Labels | undefined
   }): void
-  /** Takes no new tasks; resolves when its tasks have ended and are confirmed. It stays connected. */
+  /** Takes no new tasks. Resolves when all its tasks have ended and are confirmed. The node stays connected. */
   drain(): Promise<void>
-  /** Leaves: running tasks are aborted and go to other nodes. With `graceMs` it drains first, that long at most. */
+  /**
+   * Disconnects. Running tasks are aborted and move to other nodes. With `graceMs`, drains first, at most that long.
+   */
   close(options?: { readonly graceMs?: Duration | undefined }): Promise<void>
   /** Resolves at the end, with the error if `close` was not the reason. */
   readonly closed: Promise<SignalboxError | null>

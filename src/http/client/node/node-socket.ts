@@ -7,29 +7,29 @@ import type { PlatformSocket, ResolvedNodeOptions } from './node-options.ts'
 /** The callbacks of a connection. */
 export interface NodeSocketParts extends Pick<ResolvedNodeOptions, 'token' | 'namespace' | 'WebSocket'> {
   readonly url: string
-  /** It is open: send hello. */
+  /** The socket is open: the node must send hello. */
   onOpen(): void
   onFrame(frame: ServerFrame): void
-  /** It is over. Called once, last. */
+  /** The connection ended. Called once, as the last callback. */
   onEnd(end: SocketEnd): void
 }
 
-/** How a connection ended. 1006: it broke, or never came to be. */
+/** How a connection ended. 1006: it broke, or never opened. */
 export interface SocketEnd {
   readonly code: number
   readonly reason: string
   readonly wasOpen: boolean
 }
 
-/** How long a connection may take to be open and welcomed. */
+/** How long a connection may take until the server's welcome. */
 const welcomeMs = 15_000
-/** With more unsent bytes than this, heartbeats are skipped. */
+/** With more unsent bytes than this, the node skips heartbeats. */
 const crowdedBytes = 1_048_576
 const open = 1
 
 /**
- * One connection of a node, over the platform's WebSocket. Platforms report neither pings nor a peer that vanished, so the
- * node sends its own: it gives the connection up after two `ping`s without any frame in return.
+ * One connection of a node, over the platform's WebSocket. Platforms report neither pings nor a lost peer, so the node
+ * sends its own `ping` frames. It gives up the connection after two of them without any frame in return.
  */
 export class NodeSocket {
   readonly #parts: NodeSocketParts
@@ -57,7 +57,7 @@ export class NodeSocket {
     this.#socket.onclose = ({ code, reason }) => this.#end(code, reason)
   }
 
-  /** Whether too much waits to be sent. */
+  /** Whether too many bytes are unsent. */
   get isCrowded(): boolean {
     return this.#socket.bufferedAmount > crowdedBytes
   }
@@ -68,7 +68,7 @@ export class NodeSocket {
     return true
   }
 
-  /** With each heartbeat: sends a ping, or gives up. */
+  /** Called with each heartbeat. Sends a ping, or gives up the connection. */
   check(): void {
     if (this.#unanswered > 2) {
       this.abandon('The server did not answer.')
@@ -82,7 +82,7 @@ export class NodeSocket {
     clearTimeout(this.#welcomeTimer)
   }
 
-  /** Closes the socket and waits for the other side, `withinMs` at most. */
+  /** Closes the socket and waits for the server, at most `withinMs`. */
   close(code: number, reason: string, withinMs = 2_000): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     if (this.#isOver) return Promise.resolve()
@@ -95,13 +95,13 @@ export class NodeSocket {
     })
   }
 
-  /** Ends it without waiting for the other side. */
+  /** Ends the connection without waiting for the server. */
   abandon(reason: string): void {
     if (this.#isOver) return
     try {
       this.#socket.close(4000, 'The node gave up.')
     } catch {
-      // It never opened; some platforms throw then.
+      // Some platforms throw if the socket never opened.
     }
     this.#end(1006, reason)
   }
@@ -123,9 +123,9 @@ export class NodeSocket {
   }
 }
 
-/** The frame; undefined for text that is none. */
+/** Parses a frame; undefined for an invalid one. */
 function parse(text: string): ServerFrame | undefined {
-  // A server sends a payload of 256 KiB and little more.
+  // A server's frames have a payload of up to 256 KiB and little more.
   if (text.length > 2 * maxFrameBytes) return undefined
   try {
     const value = JSON.parse(text) as ServerFrame | null
@@ -171,14 +171,14 @@ export function finalEnd(
 
 /** A server that nodes may connect to. */
 export interface NodeAddress {
-  /** Of the socket: ws or wss. */
+  /** The address of the socket: ws or wss. */
   readonly url: string
-  /** Of the server: http or https, without the path. */
+  /** The address of the server: http or https, without the path. */
   readonly base: string
 }
 
-/** How a connection to a server went. */
-export interface NodeVisit {
+/** The result of a connection to a server. */
+export interface ConnectionResult {
   readonly code: number
   /** The server accepted the node. */
   readonly wasWelcome: boolean
@@ -187,18 +187,18 @@ export interface NodeVisit {
 }
 
 /**
- * Which server a node tries next, and after how long. Each node has its own random order, so that the nodes of a server that
- * died do not all go to the same one:
+ * Chooses the next server of a node, and the wait before it. Each node has its own random order, so the nodes of a dead
+ * server spread over the others:
  *
- *     round:  b ──not there──▶ c ──not there──▶ a ──not there──▶ wait, longer after each round ──▶ b
+ *     round:  b ──failed──▶ c ──failed──▶ a ──failed──▶ wait, longer after each round ──▶ b
  *
- * A node that was welcome and lost the connection begins a new round with the next server.
+ * A node that loses an accepted connection begins a new round with the next server.
  */
 export class NodeAddresses {
   readonly #order: readonly NodeAddress[]
   readonly #backoff: Backoff
   readonly #random: () => number
-  #place = 0
+  #index = 0
   #triedCount = 0
   #failedRounds = 0
 
@@ -209,23 +209,23 @@ export class NodeAddresses {
   }
 
   get current(): NodeAddress {
-    return this.#order[this.#place]!
+    return this.#order[this.#index]!
   }
 
   get size(): number {
     return this.#order.length
   }
 
-  /** Turns to the next server; answers how long to wait first. */
-  next({ code, wasWelcome, wasGood }: NodeVisit): number {
+  /** Changes to the next server. Returns how long to wait first. */
+  next({ code, wasWelcome, wasGood }: ConnectionResult): number {
     if (wasGood) this.#failedRounds = this.#triedCount = 0
     const stays = code === nodeCloseCodes.unknown
-    if (!stays) this.#place = (this.#place + 1) % this.size
+    if (!stays) this.#index = (this.#index + 1) % this.size
     if (stays || ++this.#triedCount >= this.size) {
       this.#triedCount = 0
       return Math.ceil(backoffMs(this.#backoff, ++this.#failedRounds))
     }
-    // Nodes that lost the same server at once do not come to the others all at once.
+    // A random wait spreads the nodes that lost the same server together.
     return wasWelcome ? Math.ceil(this.#random() * this.#backoff.baseMs) : 0
   }
 }

@@ -6,28 +6,28 @@ import type { NodeTask, NodeTaskContext, TaskHandler, TaskProgress } from './nod
  * The tasks of a node. They outlive its connections:
  *
  *     assign ──▶ running ──returned, threw──▶ ended, its frame kept ──settled, stale──▶ forgotten
- *        └── no slot, draining: rejected   └── sent again after every reconnect, until then
+ *        └── no slot, draining: rejected   └── sent again after every reconnect until settled
  *
  * Each attempt of a task runs once; a repeated assign gets the current state.
  */
 export interface NodeTasksParts {
   readonly onTask: TaskHandler
   readonly maxUnsettled: number
-  /** Undefined: the service is not offered. */
+  /** Returns the slots of a service; undefined if the node does not offer it. */
   slotsOf(service: string): number | undefined
-  /** Sends now; false when there is no connection. */
+  /** Sends a frame now; false without a connection. */
   send(text: string): boolean
-  /** Something happened to a task. */
-  tell(event: NodeTaskEvent): void
-  /** The handler of a task that was taken away has returned: its slots are free, and no frame says so. */
-  freed(): void
+  /** Called for each change of a task. */
+  onEvent(event: NodeTaskEvent): void
+  /** The handler of a revoked task has returned. Its slots are free, and no other frame tells the server. */
+  onSlotsFreed(): void
 }
 
-/** What happened to a task here. */
+/** A change of a task on this node. */
 export interface NodeTaskEvent {
   readonly taskId: string
   readonly attempt: number
-  /** `stale`: it is not this node's any more, and what it answers is dropped. `settled`: a store keeps its end. */
+  /** `stale`: the task no longer belongs to this node, and its result is dropped. `settled`: the store has its end. */
   readonly status: 'accepted' | 'rejected' | 'completed' | 'failed' | 'cancelled' | 'stale' | 'settled'
 }
 
@@ -35,7 +35,7 @@ interface InFlight {
   readonly taskId: string
   readonly attempt: number
   readonly controller: AbortController
-  /** Its end as it is sent; undefined while it runs. */
+  /** The frame with the end of the task; undefined while it runs. */
   ended: string | undefined
   sentAt: number
   /** The progress to send next, and the timer for it. */
@@ -54,9 +54,9 @@ const resendMs = 30_000
 export class NodeTasks {
   readonly #parts: NodeTasksParts
   readonly #inFlight = new Map<string, InFlight>()
-  /** Taken away, and the handler has not returned: they still occupy slots. */
-  readonly #takenAway = new Set<InFlight>()
-  /** Handlers that have not returned, by service; tasks that were taken away count too. */
+  /** Revoked tasks whose handlers have not returned: they still occupy slots. */
+  readonly #revoked = new Set<InFlight>()
+  /** The number of handlers that have not returned, by service. Revoked tasks count too. */
   readonly #busy = new Map<string, number>()
   #runningCount = 0
   #whenIdle: PromiseWithResolvers<void> | undefined
@@ -66,20 +66,20 @@ export class NodeTasks {
     this.#parts = parts
   }
 
-  /** Tasks that it knows: running, or ended and not settled. */
+  /** Tasks that run, or ended but are not settled. */
   get taskIds(): readonly string[] {
     return [...this.#inFlight.keys()]
   }
 
-  /** The same, and tasks that were taken away and still run: all that occupies slots or waits for a confirmation. */
+  /** `taskIds` and the revoked tasks that still run: all tasks that occupy slots or wait for a confirmation. */
   get listed(): readonly string[] {
-    if (this.#takenAway.size === 0) return this.taskIds
+    if (this.#revoked.size === 0) return this.taskIds
     const ids = new Set(this.#inFlight.keys())
-    for (const { taskId } of this.#takenAway) ids.add(taskId)
+    for (const { taskId } of this.#revoked) ids.add(taskId)
     return [...ids]
   }
 
-  /** How many handlers have not returned. */
+  /** The number of handlers that have not returned. */
   get runningCount(): number {
     return this.#runningCount
   }
@@ -100,10 +100,10 @@ export class NodeTasks {
       return
     }
     if (known !== undefined) this.#drop(known, 'A newer attempt of the task came.')
-    const excuse = this.#excuse(service)
-    if (excuse !== undefined) {
-      this.#send({ type: 'task.reject', taskId, attempt, reason: excuse, retryAfterMs: null })
-      this.#parts.tell({ taskId, attempt, status: 'rejected' })
+    const reason = this.#rejectReason(service)
+    if (reason !== undefined) {
+      this.#send({ type: 'task.reject', taskId, attempt, reason, retryAfterMs: null })
+      this.#parts.onEvent({ taskId, attempt, status: 'rejected' })
       return
     }
     const inFlight: InFlight = {
@@ -117,7 +117,7 @@ export class NodeTasks {
     }
     this.#inFlight.set(taskId, inFlight)
     this.#send({ type: 'task.accept', taskId, attempt })
-    this.#parts.tell({ taskId, attempt, status: 'accepted' })
+    this.#parts.onEvent({ taskId, attempt, status: 'accepted' })
     void this.#run(inFlight, {
       taskId,
       attempt,
@@ -131,7 +131,7 @@ export class NodeTasks {
   cancel({ taskId, attempt }: OfAttempt): void {
     const inFlight = this.#find({ taskId, attempt })
     if (inFlight === undefined || inFlight.ended !== undefined) return
-    this.#parts.tell({ taskId, attempt: inFlight.attempt, status: 'cancelled' })
+    this.#parts.onEvent({ taskId, attempt: inFlight.attempt, status: 'cancelled' })
     inFlight.controller.abort(abortError('The task was cancelled.'))
   }
 
@@ -139,14 +139,14 @@ export class NodeTasks {
   stale(of: OfAttempt): void {
     const inFlight = this.#find(of)
     if (inFlight === undefined) return
-    this.#parts.tell({ taskId: inFlight.taskId, attempt: inFlight.attempt, status: 'stale' })
+    this.#parts.onEvent({ taskId: inFlight.taskId, attempt: inFlight.attempt, status: 'stale' })
     this.#drop(inFlight, 'The task no longer belongs to this node.')
   }
 
   settled(of: OfAttempt): void {
     const inFlight = this.#find(of)
     if (inFlight === undefined) return
-    this.#parts.tell({ taskId: inFlight.taskId, attempt: inFlight.attempt, status: 'settled' })
+    this.#parts.onEvent({ taskId: inFlight.taskId, attempt: inFlight.attempt, status: 'settled' })
     this.#drop(inFlight, 'The task has ended.')
   }
 
@@ -155,7 +155,7 @@ export class NodeTasks {
     for (const inFlight of this.#inFlight.values()) this.#repeat(inFlight)
   }
 
-  /** Sends results again that were not confirmed for long. */
+  /** Sends results again that are unconfirmed for too long. */
   repeatOld(): void {
     const before = performance.now() - resendMs
     for (const inFlight of this.#inFlight.values())
@@ -185,17 +185,17 @@ export class NodeTasks {
     else this.#busy.set(service, left)
     this.#runningCount--
     this.#ended(inFlight, frame)
-    if (this.#takenAway.delete(inFlight)) this.#parts.freed()
+    if (this.#revoked.delete(inFlight)) this.#parts.onSlotsFreed()
     this.#checkIdle()
   }
 
   #ended(inFlight: InFlight, frame: NodeFrame): void {
     clearTimeout(inFlight.progressTimer)
-    // Taken away while it ran: its end is not sent.
+    // The task was revoked while it ran, so the node does not send its end.
     if (this.#inFlight.get(inFlight.taskId) !== inFlight) return
     const { taskId, attempt } = inFlight
     inFlight.ended = JSON.stringify(frame)
-    this.#parts.tell({ taskId, attempt, status: frame.type === 'task.result' ? 'completed' : 'failed' })
+    this.#parts.onEvent({ taskId, attempt, status: frame.type === 'task.result' ? 'completed' : 'failed' })
     this.#repeat(inFlight)
   }
 
@@ -217,20 +217,20 @@ export class NodeTasks {
       percent: bounded,
       note: note === null ? null : String(note).slice(0, frameLimits.maxNoteChars),
     }
-    if (inFlight.progressTimer === undefined) this.#tellProgress(inFlight)
+    if (inFlight.progressTimer === undefined) this.#sendProgress(inFlight)
   }
 
-  #tellProgress(inFlight: InFlight): void {
+  #sendProgress(inFlight: InFlight): void {
     const { taskId, attempt, progress } = inFlight
     inFlight.progressTimer = undefined
     if (progress === undefined || this.#inFlight.get(taskId) !== inFlight) return
     inFlight.progress = undefined
     this.#send({ type: 'task.progress', taskId, attempt, ...progress })
-    inFlight.progressTimer = setTimeout(() => this.#tellProgress(inFlight), progressMs)
+    inFlight.progressTimer = setTimeout(() => this.#sendProgress(inFlight), progressMs)
   }
 
-  /** The reason to reject a task. None of them costs the task an attempt. */
-  #excuse(service: string): 'busy' | 'draining' | 'missing' | undefined {
+  /** The reason to reject a task. No reason costs the task an attempt. */
+  #rejectReason(service: string): 'busy' | 'draining' | 'missing' | undefined {
     if (this.isDraining) return 'draining'
     const slots = this.#parts.slotsOf(service)
     if (slots === undefined) return 'missing'
@@ -250,7 +250,7 @@ export class NodeTasks {
     this.#inFlight.delete(inFlight.taskId)
     clearTimeout(inFlight.progressTimer)
     if (inFlight.ended === undefined) {
-      this.#takenAway.add(inFlight)
+      this.#revoked.add(inFlight)
       inFlight.controller.abort(abortError(reason))
     }
     this.#checkIdle()
@@ -267,15 +267,15 @@ export class NodeTasks {
   }
 }
 
-/** The result; a failure when it fits into no store or frame, because the next try would end the same. */
+/** The result frame; a failure if the output fits into no store or frame, because a retry would end the same way. */
 function resultFrame({ taskId, attempt }: OfAttempt, output: unknown): NodeFrame {
   const frame: NodeFrame = { type: 'task.result', taskId, attempt, output: output ?? null }
-  const problem = unsendable(frame, output)
+  const problem = findOutputProblem(frame, output)
   if (problem === undefined) return frame
   return { type: 'task.fail', taskId, attempt, error: problem, retryable: false }
 }
 
-function unsendable(
+function findOutputProblem(
   frame: NodeFrame,
   output: unknown,
 ): { readonly code: string; readonly message: string } | undefined {
@@ -306,7 +306,7 @@ function describeThrown(thrown: unknown): { code?: string; message: string; retr
       retryable: retryable !== false,
     }
   } catch {
-    return { message: 'The handler threw something that cannot be read.', retryable: true }
+    return { message: 'The handler threw a value that cannot be read.', retryable: true }
   }
 }
 

@@ -142,7 +142,7 @@ const level = oneOf('info', 'warn', 'error')
 
 export interface LogBody {
   readonly token: string
-  /** The attempt: its last lines may come after its end. */
+  /** The attempt, because its last lines may arrive after its end. */
   readonly attempt?: number | undefined
   readonly progress?: {
     readonly percent?: number | null | undefined

@@ -85,7 +85,7 @@ export const removeJobs: Route<{ body: RemoveBody; reply: Removed }> = {
   replies: { 200: objectFor<Removed>()({ removed: Type.Array(Type.String()) }) },
 }
 
-/** The same as in `searchLimits`. */
+/** Must equal `searchLimits`. */
 export const maxSearchChars = 2_000
 
 const action = oneOf('retry', 'cancel', 'delete')

@@ -5,17 +5,17 @@ import { type IdParams, jobState, type NameParams, name, orNull, waitMs } from '
 import { logLineSchema } from './attempts.ts'
 import { progressSchema } from './jobs.ts'
 
-/** Routes that wait for jobs and follow them. One job with its result is `getJob`. */
+/** Routes that wait for jobs and follow them. `getJob` returns one job with its result. */
 
 export interface WaitForJobsBody {
   readonly ids: readonly string[]
-  /** How long to wait for the first of them to end. @default 0 */
+  /** How long to wait for the first of the jobs to end. @default 0 */
   readonly waitMs?: number | undefined
 }
 export interface WaitForJobsReply {
   readonly items: readonly {
     readonly id: string
-    /** Null: there is no such job. */
+    /** Null: the job does not exist. */
     readonly state: JobState | null
   }[]
 }

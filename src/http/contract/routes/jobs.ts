@@ -187,7 +187,7 @@ export const addJobs: Route<{
   limitsForLists: true,
 }
 
-/** A page of jobs; a search also has the number of jobs it looked at, and the limit that ended it. */
+/** A page of jobs. A search also returns the number of jobs that it read, and the limit that ended it. */
 export interface JobsPage extends Page<Job> {
   readonly scanned?: number
   readonly stopped?: 'rows' | 'time' | null
@@ -238,11 +238,11 @@ export const getJob: Route<{ params: IdParams; query: GetJobQuery; reply: FoundJ
 }
 
 export interface ClaimBody extends ClaimOptions {
-  /** How long to wait for a job when there is none. */
+  /** How long to wait if no job is ready. */
   readonly waitMs?: Duration | undefined
 }
 
-/** Claimed jobs. `wanted` is there while an operator wants the worker quiet or stopped: then it gets no jobs. */
+/** Claimed jobs. If an operator wants the worker quiet or stopped, `wanted` says so and the worker gets no jobs. */
 export interface ClaimReply extends Page<ClaimedJob> {
   readonly wanted?: 'quiet' | 'stop'
 }

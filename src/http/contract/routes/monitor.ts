@@ -29,7 +29,7 @@ import {
 const id = Type.String({ minLength: 1, maxLength: 64 })
 const textOrNull = orNull(Type.String())
 const cursorOrNull = textOrNull
-/** The id of what the page before ended with. */
+/** The id of the last item of the previous page. */
 const page = pageQuery(64)
 
 const reason = oneOf(
@@ -81,7 +81,7 @@ export const reportChanges: Route<{ body: ReportBody; reply: ReportAnswer }> = {
     taskId: name,
     source: name,
     observedAt: instant,
-    // The service checks each of them: one that is wrong fails alone.
+    // The service checks each subject, so an invalid one fails alone.
     subjects: Type.Optional(
       Type.Array(Type.Object({ subject: Type.String(), state: Type.Unknown() }, strict)),
     ),
@@ -153,7 +153,7 @@ const decision: Schema<ShownDecision> = objectFor<ShownDecision>()({
   verdicts: Type.Array(Type.Object(verdictFields)),
 })
 
-/** A whole place, in either form. */
+/** All subjects of a place, in either form. */
 export interface ExplainQuery extends GivenPlace, PageQuery {
   readonly source: string
 }
@@ -215,7 +215,7 @@ export const listNotifications: Route<{ query: ListNotificationsOptions; reply: 
   replies: { 200: pageOf<ShownNotification>(notification) },
 }
 
-/** What becomes of a notification that is sent again. */
+/** The answer to a repeated notification. */
 export interface Replayed {
   readonly id: string
   readonly status: 'pending'

@@ -18,7 +18,7 @@ import {
   terms,
 } from '../values.ts'
 
-/** Nodes and pools, for operators. Nodes themselves come by WebSocket. */
+/** Nodes and pools, for operators. Nodes themselves connect by WebSocket. */
 
 const text = Type.String()
 const textOrNull = orNull(text)
@@ -52,7 +52,7 @@ export const nodeSchema: Schema<NodeView> = objectFor<NodeView>()({
   joinedAt: Type.Number(),
 })
 
-/** What a node wants to know before it connects. */
+/** Facts for a node before it connects. */
 export interface NodeInfo {
   /** The version of the frames that this server speaks. */
   readonly protocol: number
@@ -71,9 +71,9 @@ export const nodeInfo: Route<{ reply: NodeInfo }> = {
 }
 
 export interface ListNodesQuery extends PageQuery {
-  /** This one alone. */
+  /** Only this node. */
   readonly nodeId?: string | undefined
-  /** Those that offer it. */
+  /** Only nodes that offer this service. */
   readonly service?: string | undefined
 }
 
@@ -93,7 +93,7 @@ export const listNodes: Route<{ query: ListNodesQuery; reply: Page<NodeView> }> 
 export interface DrainNodeBody {
   /** False ends it. @default true */
   readonly on?: boolean | undefined
-  /** What still runs then goes on elsewhere. @default none */
+  /** After this time, other nodes continue the tasks that still run. @default none */
   readonly deadlineMs?: Duration | null | undefined
 }
 
@@ -110,7 +110,7 @@ export const drainNode: Route<{ params: IdParams; body: DrainNodeBody; reply: No
 }
 
 export interface CordonNodeBody {
-  /** One service alone. @default the whole node */
+  /** Only this service. @default the whole node */
   readonly service?: string | null | undefined
   /** False opens it again. @default true */
   readonly on?: boolean | undefined

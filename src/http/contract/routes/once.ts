@@ -27,7 +27,7 @@ export interface ClaimOnceBody extends Sent<ClaimOptions> {
   readonly keys?: readonly string[] | undefined
 }
 
-/** One answer for one key; for many, one each in their order. */
+/** The answer for one key; for several keys, one answer each, in their order. */
 export type ClaimOnceReply = ClaimAnswer | { readonly items: readonly ClaimAnswer[] }
 
 const claimAnswer = Type.Union([
@@ -52,7 +52,7 @@ export const claimOnce: Route<{ body: ClaimOnceBody; reply: ClaimOnceReply }> = 
     'most 1,000 keys; a `fingerprint` needs a single `key`.',
   body: strictFor<ClaimOnceBody>()({
     key: Type.Optional(name),
-    // Of too many the service says how many it takes.
+    // The service refuses too many keys, and names its limit.
     keys: Type.Optional(Type.Array(name)),
     leaseMs: Type.Optional(span),
     keepMs: Type.Optional(span),

@@ -18,24 +18,24 @@ import { count, instant, name, orNull, waitMs } from '../values.ts'
 import { queueStatsSchema } from './queues.ts'
 import { type Readiness, readinessSchema } from './system.ts'
 
-/** The routes a dashboard begins with: who is asking, and how everything stands. */
+/** The first routes of a dashboard: the caller's identity, and the state of the system. */
 
-/** Who asks, what they may do, and what they speak to. */
+/** The identity and rights of the caller, and facts about the server. */
 export interface Me {
   /** The token's id, or `local`. */
   readonly id: string
   readonly name: string | null
   readonly scope: Scope
-  /** The namespace this request acted in. */
+  /** The namespace of this request. */
   readonly namespace: string
-  /** Whether it may name another. */
+  /** Whether the caller may use every namespace. */
   readonly everyNamespace: boolean
-  /** Namespaces in use here that it may enter, up to 200. */
+  /** Up to 200 namespaces in use on this server that the caller may use. */
   readonly namespaces: readonly string[]
   readonly server: {
     readonly version: string
     readonly engine: string
-    /** What is weak in how the engine is set up. */
+    /** Weaknesses in the setup of the engine. */
     readonly warnings: readonly string[]
   }
 }
@@ -78,22 +78,22 @@ export interface OverviewProblem {
   /**
    * `check_failed`: the server is not ready, see `subject`. `dead_jobs`, `queue_paused` (with jobs that wait),
    * `queue_behind` (the oldest ready job waits for long), `no_worker` (the same, and no live worker takes the queue):
-   * `subject` is the queue. `unknown_kind`: jobs of this kind wait, and no live worker of their queue knows it. `no_nodes`: tasks wait and no node is
-   * there. `dead_notifications`: notifications were given up; `channel_sealed`: notifications wait, because the channel is
-   * sealed with a key that the server does not have; `subject` is the name of the subscription.
-   * `clock_jump`: the store's clock was set within the last hour; `subject` is by how much.
+   * `subject` is the queue. `unknown_kind`: jobs of this kind wait, and no live worker of their queue knows it.
+   * `no_nodes`: tasks wait and no node is there. `dead_notifications`: notifications were given up; `channel_sealed`:
+   * notifications wait, because the channel is sealed with a key that the server does not have; `subject` is the name
+   * of the subscription. `clock_jump`: the store's clock was set within the last hour; `subject` is by how much.
    */
   readonly kind: ProblemKind
   readonly subject: string
-  /** How many are concerned. */
+  /** The number of affected things. */
   readonly count: number
-  /** Since when, where that is known. */
+  /** When the problem began, if known. */
   readonly since: number | null
   readonly detail: string | null
 }
 export type ProblemKind = (typeof problemKinds)[number]
 
-/** What all processes on the store did within one step, and how full the queues were. */
+/** The work of all processes on the store within one step, and the sizes of the queues. */
 export interface OverviewSample {
   /** When the step began. */
   readonly at: number
@@ -103,13 +103,13 @@ export interface OverviewSample {
   readonly retried: number
   /** Jobs that failed for good. */
   readonly dead: number
-  /** From when a job could have been claimed until it was; null when none was. */
+  /** The time from when a job was ready until a claim took it; null without claims. */
   readonly waitP50Ms: number | null
   readonly waitP99Ms: number | null
-  /** How long attempts ran; null when none ended. */
+  /** How long attempts ran; null if none ended. */
   readonly runP50Ms: number | null
   readonly runP99Ms: number | null
-  /** Jobs that were ready and running; null when they were not counted. */
+  /** The numbers of ready and running jobs; null if they were not counted. */
   readonly ready: number | null
   readonly running: number | null
 }
@@ -119,9 +119,11 @@ export interface Overview {
   readonly readiness: Readiness
   readonly problems: readonly OverviewProblem[]
   readonly queues: readonly QueueStats[]
-  /** Jobs were still being counted when `waitMs` was over: `queues` is of the count before, or empty. Left out otherwise. */
+  /**
+   * True if the count did not end within `waitMs`: `queues` has the previous counts, or is empty. Left out otherwise.
+   */
   readonly counting?: boolean
-  /** Up to an hour of it, oldest first; steps in which nothing happened are left out. */
+  /** The samples of up to an hour, oldest first, without empty steps. */
   readonly history: {
     readonly stepMs: number
     readonly since: number
@@ -132,7 +134,7 @@ export interface Overview {
 export interface OverviewQuery {
   /** Only samples that began then or later. */
   readonly since?: number
-  /** How long to wait for a count of very many jobs. @default until it is there */
+  /** How long to wait for a count of very many jobs. @default until it ends */
   readonly waitMs?: number
 }
 
@@ -183,7 +185,7 @@ export const getOverview: Route<{ query: OverviewQuery; reply: Overview }> = {
   },
 }
 
-/** The route of contention: who waits, how long and on whom, in the server that answers. */
+/** The route of contention: which calls wait for which others, and how long, in the server that answers. */
 
 const ms = Type.Number({ minimum: 0 })
 const nameOrNull = orNull(Type.String())
@@ -239,9 +241,9 @@ export const getContention: Route<{ reply: ContentionSnapshot }> = {
   replies: { 200: schemaFor<ContentionSnapshot>()(snapshot) },
 }
 
-/** What the fleet does, over time: all processes on the store, whichever server answers. */
+/** The work of the fleet over time: all processes on the store. Every server answers the same. */
 
-/** In a query there are no types: milliseconds are digits alone. */
+/** A query has no types, so digits alone are milliseconds. */
 const spanText = Type.Unsafe<Duration>(Type.String({ pattern: '^\\d{1,12}(\\.\\d{1,3})?(ms|s|m|h|d)?$' }))
 
 const times = Type.Unsafe<Times>(objectFor<Times>()({ count, sumMs: ms, p50Ms: ms, p90Ms: ms, p99Ms: ms }))

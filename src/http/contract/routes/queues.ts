@@ -29,7 +29,7 @@ export interface ListQueuesQuery {
   readonly waitMs?: number
 }
 
-/** Every queue; `counting` as in `Overview`. */
+/** All queues; `counting` as in `Overview`. */
 export interface QueuesPage extends Page<QueueStats> {
   readonly counting?: boolean
 }
@@ -127,7 +127,7 @@ export interface JobEventsQuery {
   readonly queues?: string
 }
 
-/** What a remote worker receives: hints to look, never the jobs themselves. */
+/** The events for remote workers: hints to claim, never the jobs themselves. */
 const hints = {
   open: { description: 'From here on hints are heard.', data: nothing },
   ready: {

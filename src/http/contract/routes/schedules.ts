@@ -14,7 +14,7 @@ import {
 import { backoff, instant, type NameParams, name, orNull, type Page, pageOf, pageQuery } from '../values.ts'
 import { type ScheduledJobBody, scheduledJob } from './jobs.ts'
 
-/** The routes of schedules: jobs that are added by the clock. */
+/** The routes of schedules, which add jobs by the clock. */
 
 const span = Type.Unsafe<Duration>(
   Type.Union([

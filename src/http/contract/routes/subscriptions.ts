@@ -12,7 +12,7 @@ import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, type Schema, type Sent, strict, strictFor, Type } from '../schema.ts'
 import { count, type IdParams, instant, name, orNull, type Page, pageOf, span } from '../values.ts'
 
-/** The routes of subscriptions and silences, which operators make, and the test of a channel. */
+/** The routes of subscriptions and silences for operators, and the test of a channel. */
 
 const textOrNull = orNull(Type.String())
 
@@ -33,7 +33,7 @@ const match = Type.Unsafe<SubjectMatch>(
   ),
 )
 
-// What else it has depends on its type; the channel itself says what is wrong, and never quotes it.
+// The other fields depend on the type. The channel itself describes a mistake, and never quotes a value.
 export const channel: TUnsafe<SubscriptionChannel> = Type.Unsafe<SubscriptionChannel>(
   Type.Object({ type: Type.String() }),
 )
@@ -119,7 +119,7 @@ export const createSilence: Route<{ body: SilenceBody; reply: Silence }> = {
   body: strictFor<SilenceBody>()({
     match: Type.Optional(match),
     forMs: span,
-    // A year short of the last instant, so that its end is one, too.
+    // A year before the last instant, so that the end of the silence is a valid instant too.
     startsAt: Type.Optional(Type.Integer({ minimum: 0, maximum: 8_639_968_464_000_000 })),
     comment: Type.Optional(name),
   }),
@@ -143,7 +143,7 @@ export const endSilence: Route<{ params: IdParams; reply: { readonly deleted: tr
 export interface TestChannelBody {
   readonly channel: SubscriptionChannel
 }
-/** How a test went; `reason` says what is wrong, without secrets. */
+/** The result of a test. `reason` describes the error, without secrets. */
 export interface TestChannelReply {
   readonly ok: boolean
   readonly reason: string | null
@@ -159,7 +159,7 @@ export const testChannel: Route<{ body: TestChannelBody; reply: TestChannelReply
   },
 }
 
-/** Routes of alerts: what fires, and which channels are told. */
+/** Routes of alerts: the rules, and the channels that they notify. */
 
 const rule = oneOf(
   ...(['dead-jobs', 'queue-behind', 'no-worker', 'schedule-missed'] as const),

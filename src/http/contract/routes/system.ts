@@ -40,7 +40,7 @@ export const livez: Route<{ reply: Health }> = {
   replies: { 200: objectFor<Health>()({ status: Type.String(), version: Type.String() }) },
 }
 
-/** Why a server takes no work, check by check. */
+/** The checks of a server, with the reasons why it is not ready. */
 export interface Readiness extends Health {
   readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly detail?: string }[]
 }
@@ -93,7 +93,7 @@ export const events: Route = {
   problems: ['too_many'],
 }
 
-/** The routes of the audit: it is read here, and written by the server alone. */
+/** The routes of the audit. They only read it; the server writes it. */
 
 const entry = objectFor<AuditEntry>()({
   id: Type.String(),

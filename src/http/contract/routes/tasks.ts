@@ -23,12 +23,12 @@ import {
   terms,
 } from '../values.ts'
 
-/** Tasks: submitted, looked at, watched, cancelled, explained. */
+/** Routes that submit, read, watch, cancel and explain tasks. */
 
 const text = Type.String()
 const textOrNull = orNull(text)
 const numberOrNull = orNull(Type.Number())
-/** Which names and numbers are allowed is judged by the module too. */
+/** The module also checks which names and numbers are allowed. */
 const uses = Type.Unsafe<Readonly<Record<string, number>>>({
   type: 'object',
   maxProperties: 16,
@@ -124,7 +124,7 @@ export const getTask: Route<{ params: IdParams; reply: FoundTask }> = {
   problems: ['not_found'],
 }
 
-/** What the stream of a task tells, by type. */
+/** The events of a task's stream, by type. */
 export type TaskEvents = {
   readonly [Event in TaskEvent as Event['status']]: Omit<Event, 'status'>
 }

@@ -12,7 +12,7 @@ import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, queryFor, type Schema, strict, strictFor, Type } from '../schema.ts'
 import { count, type IdParams, instant, name, orNull, type Page, pageQuery, span } from '../values.ts'
 
-/** Routes of workers: who lives, what each runs, and what operators ask of one. */
+/** Routes of workers: the live workers, their jobs, and the commands of operators. */
 
 const text = Type.String()
 const textOrNull = orNull(text)
@@ -40,7 +40,7 @@ const workerFields = {
 }
 const workerSchema: Schema<FleetWorker> = objectFor<FleetWorker>()(workerFields)
 
-/** A page of workers; `at` is the store's clock when it was read. */
+/** A page of workers; `at` is the store's time of the read. */
 export interface WorkersListed extends Page<FleetWorker> {
   readonly at: number
 }
@@ -121,10 +121,10 @@ const renewalFields = {
   runningCount: orNull(count),
 }
 
-/** A worker that begins. The server adds how it is reached. */
+/** A worker that joins. The server adds how the worker is connected. */
 export type NewWorkerBody = Omit<NewWorker, 'via'>
 
-/** What boxes on this server say of their workers. */
+/** The report of a box on this server about its workers. */
 export interface ReportWorkersBody {
   readonly join?: readonly NewWorkerBody[] | undefined
   readonly renew?: readonly WorkerRenewal[] | undefined
@@ -133,7 +133,7 @@ export interface ReportWorkersBody {
 }
 
 export interface WorkersReported {
-  /** In order: whether the worker has its id now. */
+  /** In the order of the request: whether the worker got its id. */
   readonly joined: readonly boolean[]
   readonly renewed: readonly WorkerStanding[]
   readonly asked: readonly WorkerStanding[]

@@ -6,17 +6,17 @@ import type { SomeHandlers } from '../call.ts'
 import { hidden } from '../log/log-line.ts'
 import type { Space } from '../namespace-services.ts'
 
-/** The routes of dispatch. A body is the arguments and options of the verb itself. */
+/** Handlers of dispatch. A body holds the arguments and options of the method. */
 export const dispatchHandlers: SomeHandlers = {
   async submitTask({ body, space, principal, key }) {
     const idempotencyKey = body.idempotencyKey ?? (key && keyOf(principal.id, key.key))
-    const submitted = await working(space).submit({ ...body, idempotencyKey })
+    const submitted = await startedDispatch(space).submit({ ...body, idempotencyKey })
     return { status: submitted.duplicate ? 200 : 202, body: submitted }
   },
   async listTasks({ query, space }) {
     const { items, ...page } = await space.dispatch.tasks(query)
     const { redactor } = space
-    // As in lists of jobs. Who asks for one task by its id has submitted it, and waits for what it came to.
+    // Hides values as in lists of jobs. A caller that reads a single task is its submitter, who needs the output.
     const shown = items.map((task) => ({
       ...task,
       output: redactor.result(task.output),
@@ -30,12 +30,12 @@ export const dispatchHandlers: SomeHandlers = {
     return { body: { ...task, ...shownOf(task, space) } }
   },
   async taskEvents({ params, space }) {
-    // Asked first, for a stream that has begun can no longer be answered with a problem.
+    // Checks first, because a stream that has begun cannot become a problem document.
     if ((await space.dispatch.task(params.id)) === undefined) throw noTask(params.id)
     return { feed: space.tasksFeed(params.id) }
   },
   async cancelTask({ params, body, space }) {
-    return { body: await working(space).cancel(params.id, body) }
+    return { body: await startedDispatch(space).cancel(params.id, body) }
   },
   async explainTask({ params, space }) {
     return { body: await space.dispatch.explain(params.id) }
@@ -52,10 +52,10 @@ export const dispatchHandlers: SomeHandlers = {
     return { body: pageOfNodes(space.dispatch.nodes(), { service, limit, cursor }) }
   },
   async drainNode({ params, body, space }) {
-    return { body: await working(space).drain(params.id, body) }
+    return { body: await startedDispatch(space).drain(params.id, body) }
   },
   async cordonNode({ params, body: { service = null, on = true }, space }) {
-    const dispatch = working(space)
+    const dispatch = startedDispatch(space)
     if (on) await dispatch.cordon(params.id, { service })
     else await dispatch.uncordon(params.id, { service })
     return { body: { cordoned: on } }
@@ -64,25 +64,25 @@ export const dispatchHandlers: SomeHandlers = {
     return { body: { items: space.dispatch.pools(), cursor: null } }
   },
   async definePool({ body, space }) {
-    const dispatch = working(space)
+    const dispatch = startedDispatch(space)
     const isKnown = dispatch.pools().some(({ name, signature }) => signature === null && name === body.name)
     await dispatch.definePool(body)
     return { status: isKnown ? 200 : 201, body }
   },
   async removePool({ params, space }) {
-    return { body: { removed: await working(space).removePool(params.name) } }
+    return { body: { removed: await startedDispatch(space).removePool(params.name) } }
   },
 }
 
-/** The module, started: requests that only read do not begin to claim tasks in a namespace. */
-function working({ dispatch }: Space): Dispatch {
+/** Starts dispatch. Requests that only read do not call this, so they do not begin to claim tasks in a namespace. */
+function startedDispatch({ dispatch }: Space): Dispatch {
   dispatch.start()
   return dispatch
 }
 
 /**
- * What may be shown of what a task was submitted with. Paths may be written as for its job, which has the task's payload in
- * its own, and as for the task.
+ * Hides values of a task's payload. A redact path may name a value as part of the task, or as part of its job, whose
+ * payload contains the task's payload.
  */
 function shownOf({ tenant, session, payload }: FoundTask, { redactor }: Space): Partial<FoundTask> {
   const shown = redactor.payload({ tenant, session, payload })
@@ -114,7 +114,7 @@ export function pageOfNodes(
   return { items, cursor: last }
 }
 
-/** Keys of different callers are apart, and a header may be longer than a name. */
+/** The key of a caller. Keys of different callers are distinct, and a header may be longer than a name. */
 function keyOf(principalId: string, key: string): string {
   return `request.${createHash('sha256').update(`${principalId}\n${key}`).digest('hex')}`
 }

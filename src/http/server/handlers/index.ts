@@ -20,19 +20,19 @@ import {
 } from './system.ts'
 import { workerHandlers } from './workers.ts'
 
-/** What handlers are made of. */
+/** The services that handlers use. */
 export interface HandlerParts {
   readonly tokens: Tokens
   readonly meter: JobMeterPart
   readonly system: SystemParts
   readonly overviews: Overviews
-  /** Learns where a bulk operation was begun. */
+  /** Called with the namespace in which a bulk operation began. */
   readonly bulkBegun: (namespace: string) => void
   readonly redactor: Redactor
   readonly contention: Pick<Contention, 'snapshot'>
 }
 
-/** Every handler, by the id of its route. Each has the types of its route; from here on they all look alike. */
+/** Creates all handlers, by route id. Each handler has the types of its route; the result drops these types. */
 export function createHandlers({
   tokens,
   meter,

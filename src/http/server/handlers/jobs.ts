@@ -21,16 +21,16 @@ import { queueCountsOf } from '../metrics/queue-counts.ts'
 import { addSealed } from '../request/given-ids.ts'
 import { noRedactor, type Redactor } from '../request/redact-job.ts'
 
-/**
- * The routes of jobs. A body is the service's own arguments and options in one object, so a handler does
- * little but take it apart; what the schema lets through and the service does not is refused by the service.
- */
 /** The longest that a claim may wait for a job. */
 const maxWaitMs = 60_000
 
-/** Who counts what passes. */
+/** Counts waiting claims. */
 export type JobMeterPart = Pick<Metrics, 'claimWaits' | 'claimWaited'>
 
+/**
+ * Handlers of jobs. A body holds the arguments and options of the service in one object, so a handler does little but
+ * destructure it. The service checks what the schema cannot express.
+ */
 export function jobHandlers(meter: JobMeterPart): SomeHandlers {
   return {
     async addJobs({ body, jobs, space }) {
@@ -84,14 +84,14 @@ export function jobHandlers(meter: JobMeterPart): SomeHandlers {
 
     async waitForJobs({ body: { ids, waitMs = 0 }, space, signal }) {
       const ended = await space.jobWaits.any(ids, waitMs, signal).catch(unlessAborted(signal))
-      // A wait that was ended by a look at a few of them knows nothing of the others.
+      // The wait may end after a look at some of the jobs, so this reads all of them.
       const states = await space.stores.dependencies.states(ids)
       const items = ids.map((id, at) => ({ id, state: ended?.get(id) ?? states[at] ?? null }))
       return { body: { items } }
     },
 
     async watchJob({ params: { id }, jobs, space }) {
-      // Asked first, so that a client gets a 404 instead of a stream that ends at once.
+      // Checks first, so that a client gets a 404 instead of a stream that ends at once.
       if ((await jobs.find(id)) === undefined) throw noSuchJob(id)
       return { feed: space.jobFeed(id) }
     },
@@ -174,7 +174,7 @@ function noSuchJob(id: string): SignalboxError {
   return new SignalboxError('not_found', `There is no job "${id}": it was never added, or it was pruned.`)
 }
 
-/** No client reads the answer of a request that was aborted, so its wait is no error. */
+/** Ignores the error of an aborted request, whose answer has no reader. */
 function unlessAborted(signal: AbortSignal): (error: unknown) => undefined {
   return (error) => {
     if (!signal.aborted) throw error
@@ -185,7 +185,7 @@ function isQuiet({ body: { workerId }, space }: Call<{ body: wire.ClaimBody }>):
   return space.claimingWorkers.wanted(workerId) !== 'run'
 }
 
-/** The same without a wait: a client that has gone meanwhile takes no job with it. */
+/** Claims without a wait. Returns the jobs to the queue if the client left meanwhile. */
 async function claimAtOnce(
   call: Call<{ body: wire.ClaimBody }>,
   options: ClaimOptions,
@@ -193,22 +193,22 @@ async function claimAtOnce(
   // An operator wants the worker quiet or stopped.
   if (isQuiet(call)) return []
   const items = await call.jobs.claim(options)
-  // Whether it has gone is looked up only now: most claims are answered before anybody could go.
+  // Checks only now whether the client left, because most claims are answered at once.
   if (items.length === 0 || !call.isGone) return items
   await handBack(call, call.space.jobs, items)
   return []
 }
 
 /**
- * Puts jobs back into the queue, with the attempt they had. With a key, a client that was cut off may ask again and gets the
- * same jobs, so those stay claimed. With a token that ended no client can ask again.
+ * Returns jobs to the queue; the attempt does not count. With an Idempotency-Key, a disconnected client may repeat the
+ * request and get the same jobs, so they stay claimed. But if the token ended, the client cannot repeat it.
  */
 async function handBack(call: Call, jobs: Call['jobs'], given: readonly ClaimedJob[]): Promise<void> {
   if (call.key !== undefined && !call.hasLostToken) return
   await Promise.allSettled(given.map((job) => jobs.nack(job, { handBack: true })))
 }
 
-/** Waits with the other claims of the same queues, until there is a job, the time is over or the client has gone. */
+/** Waits with the other claims of the same queues, until a job is ready, the time is over or the client leaves. */
 async function claimInLine(
   call: Call<{ body: wire.ClaimBody }>,
   options: ClaimOptions,
@@ -217,7 +217,7 @@ async function claimInLine(
 ): Promise<readonly ClaimedJob[]> {
   const { jobs, space, signal } = call
   const { queues = ['default'], kinds } = options
-  // It may be called after this request has left its space.
+  // May run after this request has left its namespace.
   const { jobs: unkeyed } = space
   const giveBack = (given: readonly ClaimedJob[]) => handBack(call, unkeyed, given)
   const request = { queues, kinds, giveBack }
@@ -231,9 +231,9 @@ async function claimInLine(
   }
 }
 
-/** A page that reaches this many characters ends there, whatever its limit; the cursor says where the next one begins. */
+/** A page ends early when it reaches this many characters. The cursor points to the next page. */
 const maxPageChars = 4 * 1_048_576
-/** Each may have half a megabyte of payload and result, so only a few are in memory before they are counted. */
+/** Jobs are read in small parts, because each may have half a megabyte of payload and result. */
 const jobsAtOnce = 25
 
 async function listWithin(jobs: Call['jobs'], query: ListOptions): Promise<wire.JobsPage> {
@@ -247,7 +247,7 @@ async function listWithin(jobs: Call['jobs'], query: ListOptions): Promise<wire.
     const asked = Math.min(jobsAtOnce, limit - items.length)
     const page: wire.JobsPage = await jobs.list({ ...query, limit: asked, cursor })
     items.push(...page.items)
-    // Fewer than asked for, and not the end: it looked past as many of our own as one request may cost.
+    // A short page that is not the end: the search skipped as many internal jobs as one request may read.
     const isShort = page.items.length < asked
     if (page.cursor === null || isShort || items.length >= limit) return { ...page, items }
     chars += JSON.stringify(page.items).length
@@ -268,7 +268,7 @@ export const logHandlers: SomeHandlers = {
   jobLogs: async ({ params: { id }, query, jobs }) => ({ body: await jobs.logs(id, query) }),
 }
 
-/** Calls `begun` with the namespace in which an operation began. */
+/** Handlers of bulk operations. They call `begun` with the namespace in which an operation began. */
 export function bulkHandlers(begun: (namespace: string) => void): SomeHandlers {
   return {
     async bulkJobs({ body, jobs, space }) {
@@ -294,7 +294,10 @@ export function bulkHandlers(begun: (namespace: string) => void): SomeHandlers {
   }
 }
 
-/** Refuses a payload with the mark of hidden values: writing it back would replace the hidden values by the mark. */
+/**
+ * Refuses a payload that contains the mark of hidden values: storing it would overwrite the hidden values with the
+ * mark.
+ */
 function refuseHidden(payload: unknown, redactor: Pick<Redactor, 'payload'>): void {
   if (redactor === noRedactor || !JSON.stringify(payload ?? null).includes(JSON.stringify(hidden))) return
   throw invalidArgument(
@@ -303,7 +306,7 @@ function refuseHidden(payload: unknown, redactor: Pick<Redactor, 'payload'>): vo
   )
 }
 
-/** Their jobs' payloads are shown as those of jobs are. */
+/** Handlers of schedules. They hide values of the payloads of their jobs, as the handlers of jobs do. */
 export function scheduleHandlers(redactor: Pick<Redactor, 'payload'>): SomeHandlers {
   const shown = (schedule: Schedule): Schedule => {
     const { job } = schedule
@@ -312,7 +315,7 @@ export function scheduleHandlers(redactor: Pick<Redactor, 'payload'>): SomeHandl
   return {
     async setSchedule({ body: { name, ...options }, jobs }) {
       refuseHidden(options.job.payload, redactor)
-      // That cron and everyMs exclude each other is for the service to say.
+      // The service checks that cron and everyMs exclude each other.
       return { body: shown(await jobs.schedules.set(name, options as unknown as ScheduleOptions)) }
     },
     async listSchedules({ query, jobs }) {

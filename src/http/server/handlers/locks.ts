@@ -4,8 +4,7 @@ import type * as wire from '../../contract/index.ts'
 import type { Call, SomeHandlers } from '../call.ts'
 import { readEventId } from '../streams/watch-feeds.ts'
 
-/** The routes of locks. A body is the options of the verb itself. */
-/** A busy lock is an expected answer, so it has a status and no problem document. */
+/** The HTTP status of each answer. A busy lock is an expected answer, so it is not a problem document. */
 const statuses = { granted: 200, completed: 200, failed: 200, queued: 202, refused: 409 } as const
 
 export const lockHandlers: SomeHandlers = {
@@ -24,13 +23,13 @@ export const lockHandlers: SomeHandlers = {
   async lockEvents(call) {
     const { query, space, lastEventId } = call
     checkRequester(call)
-    // Check before the head is written, while an error response is still possible.
+    // Checks before the head is written, while an error response is still possible.
     readEventId(lastEventId)
     return { feed: space.locksFeed(query) }
   },
 }
 
-/** A client that watches as a node keeps its position and sees its token: that needs the scope to work, not to read. */
+/** A client that watches as a node keeps its position and gets its fencing token. So it needs the scope `work`. */
 function checkRequester({
   query,
   principal,
@@ -43,12 +42,12 @@ function checkRequester({
   if (includesScope(principal.scope, 'work')) return
   throw new SignalboxError(
     'forbidden',
-    `To watch as a node needs the scope "work", and the token has "${principal.scope}". Leave node out to look on.`,
+    `To watch as a node, a token needs the scope "work"; this one has "${principal.scope}". Leave node out to only watch.`,
     { details: { scope: 'work' } },
   )
 }
 
-/** The routes of guards. A body is the arguments and options of the verb itself. */
+/** Handlers of guards. A body holds the arguments and options of the method. */
 export const onceHandlers: SomeHandlers = {
   async claimOnce({ body, space }) {
     const { key, keys, ...options } = body
@@ -58,7 +57,7 @@ export const onceHandlers: SomeHandlers = {
       if (fingerprint === undefined) return { body: { items: await space.once.claimMany(keys, ofMany) } }
       throw invalidArgument('A fingerprint is of one key; leave it out with keys.')
     }
-    throw invalidArgument('The body must have either key, or keys for many of them.')
+    throw invalidArgument('The body must have either key, or keys for several keys.')
   },
 
   async doneOnce({ body: { key, token, result, ...options }, space }) {

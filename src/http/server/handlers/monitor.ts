@@ -4,8 +4,7 @@ import type { ExplainOptions, Report } from '../../../monitor/index.ts'
 import type { SomeHandlers } from '../call.ts'
 
 /**
- * The routes of the monitor. A body is the options of the verb itself. The monitor checks which form names
- * the subjects.
+ * Handlers of the monitor. A body holds the options of the method. The monitor checks which form names the subjects.
  */
 export const monitorHandlers: SomeHandlers = {
   reportChanges: async ({ body, space }) => ({ body: await space.monitor.report(body as Report) }),
@@ -18,7 +17,7 @@ export const monitorHandlers: SomeHandlers = {
   listSubjects: async ({ query, space }) => ({ body: await space.monitor.subjects(query) }),
 
   subscribe: async ({ body, space }) => ({ body: await space.monitor.subscribe(body) }),
-  // There are few, and a report looks at all of them: the list is one page.
+  // Subscriptions are few, and every report reads all of them, so the list is one page.
   listSubscriptions: async ({ space }) => ({
     body: { items: await space.monitor.subscriptions(), cursor: null },
   }),

@@ -13,11 +13,11 @@ import { metricsType } from '../metrics/metric-registry.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Overviews } from '../metrics/overview.ts'
 
-/** Health, metrics and the API's own description, by the ids of their routes. */
+/** The services behind health, metrics and the description of the API. */
 export interface SystemParts {
   readonly health: Health
   readonly metrics: Pick<Metrics, 'text'>
-  /** Where clients find the server; `/` is where they found the description. @default '/' */
+  /** The server's address in the description; `/` means the address of the description itself. @default '/' */
   readonly url?: string
 }
 
@@ -38,7 +38,7 @@ export function systemHandlers({ health, metrics, url = '/' }: SystemParts): Som
     }),
 
     async openapi() {
-      // The table does not change, so the text is made once, by the first who asks.
+      // The routes do not change, so the text is created once, for the first request.
       description ??= JSON.stringify(describeApi(routes, { version, url }))
       return { text: description, type: 'application/json; charset=utf-8' }
     },
@@ -46,8 +46,8 @@ export function systemHandlers({ health, metrics, url = '/' }: SystemParts): Som
 }
 
 /**
- * The answer at `/` for clients that do not accept HTML: links to the rest. Browsers get the dashboard (assets.ts). It is
- * no part of the API, so it is not in its table.
+ * The answer at `/` for clients that do not accept HTML: links to the other pages. Browsers get the dashboard
+ * (assets.ts). It is not part of the API, so the route table does not have it.
  */
 export interface Root {
   readonly name: string
@@ -97,7 +97,7 @@ export const seriesHandlers: SomeHandlers = {
   },
 }
 
-/** A query has no types: what is digits alone is milliseconds. */
+/** A query has no types, so digits alone are milliseconds. */
 function spanOf(value: Duration | undefined): Duration | undefined {
   return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
 }
@@ -105,7 +105,7 @@ function spanOf(value: Duration | undefined): Duration | undefined {
 export function contentionHandlers(contention: Pick<Contention, 'snapshot'>): SomeHandlers {
   return {
     async getContention({ principal: { everyNamespace, namespace } }) {
-      // Keys of locks and what turns were about are users' data; kinds and numbers are not.
+      // Lock keys and the subjects of turns are user data; kinds and numbers are not.
       return { body: contention.snapshot(everyNamespace ? {} : { namespace }) }
     },
   }
@@ -116,10 +116,10 @@ export const eventHandlers: SomeHandlers = {
   jobEvents: async ({ query, space }) => ({ feed: space.hintsFeed(decodeQueues(query?.queues)) }),
 }
 
-/** As many as one claim may ask for. */
+/** The most queues of one claim. */
 const maxQueues = 100
 
-/** The names in `a,b%2Cc`; without any, the queue that a claim without any asks for. */
+/** Reads the names in `a,b%2Cc`; without a name, the default queue of a claim. */
 function decodeQueues(list: string | undefined): readonly string[] {
   if (list === undefined) return ['default']
   const names = list.split(',')
@@ -137,12 +137,11 @@ function decodeName(encoded: string): string {
   }
 }
 
-/** The routes of tokens, by their ids. */
 export type TokenHandlers = Handlers<'listTokens' | 'createToken' | 'revokeToken'>
 
 /**
- * A token of one namespace sees, creates and revokes the tokens of that namespace only, and does not learn of others. A
- * token of every namespace, or a local caller, sees all of them.
+ * Handlers of tokens. A token of one namespace sees, creates and revokes only tokens of that namespace. A token of
+ * every namespace, or a local caller, sees all of them.
  */
 export function tokenHandlers(tokens: Tokens): TokenHandlers {
   return {
@@ -163,7 +162,7 @@ export function tokenHandlers(tokens: Tokens): TokenHandlers {
 
     async revokeToken({ params, principal }) {
       const token = principal.everyNamespace ? undefined : await tokens.find(params.id)
-      // A token never changes its namespace, so what was read holds when it is written.
+      // A token never changes its namespace, so this check still holds when the store revokes it.
       if (!principal.everyNamespace && token?.namespace !== principal.namespace)
         throw new SignalboxError('not_found', 'There is no such token in this namespace.')
       return { body: await tokens.revoke(params.id) }
@@ -179,7 +178,7 @@ function notYours(namespace: string): SignalboxError {
   const whose = namespace === everyNamespace ? 'every namespace' : 'another namespace'
   return new SignalboxError(
     'forbidden',
-    `A token of one namespace cannot make one for ${whose}. Leave namespace out, or use a token of every namespace.`,
+    `A token of one namespace cannot create one for ${whose}. Leave namespace out, or use a token of every namespace.`,
   )
 }
 

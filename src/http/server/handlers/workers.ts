@@ -21,7 +21,7 @@ export const workerHandlers: SomeHandlers = {
   async reportWorkers({ body: { join = [], renew = [], ask = [], leave = [] }, space }) {
     const { workers } = space.stores
     const { leaseMs } = membershipTimes
-    // Their claims come through this server as well, and must not list them a second time, or again after their end.
+    // These workers also claim through this server. Their claims must not list them twice, or again after their end.
     const { claimingWorkers } = space
     claimingWorkers.listThemselves([...join, ...renew, ...ask].map(({ id }) => id))
     const joining = join.map((worker) => ({
