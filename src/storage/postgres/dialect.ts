@@ -16,7 +16,8 @@ function typeOf(type: string): string {
 }
 
 /**
- * Rows found one by one, in the order of the batch. `IS TRUE` keeps the condition from being searched by: it is there for a row that another has just changed.
+ * Rows found one by one, in the order of the batch. `IS TRUE` keeps the condition from being searched by: it is there
+ * for a row that another has just changed.
  */
 function lookUp(table: string, where: string): string {
   return `(

@@ -11,14 +11,14 @@ import { Pinned } from './connection/sender.ts'
 import { parseTarget, type Target, takesOptions } from './connection/target.ts'
 import { isOneStatement } from './jobs/add.ts'
 import { createPostgresJobs, listQueued } from './jobs/jobs.ts'
-import { createSpace, type Ground } from './jobs/space.ts'
+import { createSpace, type StoreContext } from './jobs/space.ts'
 import { createMigrator, withClient } from './migrator.ts'
 import { PostgresNotifiers } from './notifier.ts'
 import { RequestKeys } from './request-keys.ts'
 
 /**
- * Opens a Postgres database. Besides what `pg` understands, its address takes `?schema=` (where the tables are; else the
- * first schema of the connection's search path) and `?pool=` (how many transactions of handlers may be open, 20).
+ * Opens a Postgres database. Besides what `pg` understands, its address takes `?schema=` (where the tables are; else
+ * the first schema of the connection's search path) and `?pool=` (how many transactions of handlers may be open, 20).
  */
 export async function openPostgres(
   url: string,
@@ -42,12 +42,12 @@ export async function openPostgres(
   let closing: Promise<void> | undefined
   try {
     const watch = new SchemaWatch(() => migrator.statusBy(connections), schemaLookMs)
-    const ground = await readGround(connections, quoted, watch)
-    const { database } = ground
+    const context = await readStoreContext(connections, quoted, watch)
+    const { database } = context
     const keys = new RequestKeys(connections, database, quoted)
     const createStores = (name: string): Stores => {
       const notifier = notifiers.within(name)
-      const space = createSpace(ground, name, notifier)
+      const space = createSpace(context, name, notifier)
       const jobs = createPostgresJobs(connections, space)
       const adding = database.withJobs((client, added) => {
         const pinned = new Pinned(connections, client)
@@ -101,7 +101,11 @@ export async function openPostgres(
   }
 }
 
-async function readGround(connections: Connections, quoted: string, schema: SchemaWatch): Promise<Ground> {
+async function readStoreContext(
+  connections: Connections,
+  quoted: string,
+  schema: SchemaWatch,
+): Promise<StoreContext> {
   const { rows } = await connections.run<{ value: string }>(
     { name: 'sb_store_id', text: `SELECT value FROM ${quoted}.signalbox_meta WHERE key = 'store_id'` },
     [],

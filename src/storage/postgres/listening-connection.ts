@@ -3,15 +3,15 @@ import { Client, type ClientConfig } from 'pg'
 /** What the listening connection reports. */
 export interface ListeningEvents {
   heard(channel: string, payload: string): void
-  /** From now on it hears these; what was woken before, since they were wanted or since it was lost, it did not hear. */
+  /** The connection listens to these channels from now on. It missed all earlier notifications since it was lost. */
   listens(channels: Iterable<string>): void
-  /** It could not be opened, that many times in a row. */
+  /** The connection could not be opened, `times` times in a row. */
   failed(times: number): void
 }
 
 /**
- * The one connection that listens, for all channels that are wanted; opened when the first is. When it is lost it is
- * opened anew and listens to all of them again. That it still works is asked every 15 s.
+ * The connection that listens to all wanted channels. It opens with the first channel. When it is lost, it opens again and
+ * listens to all of them. Every 15 s it checks that the server still answers.
  */
 export class ListeningConnection {
   readonly #config: ClientConfig
@@ -29,7 +29,7 @@ export class ListeningConnection {
     this.#events = events
   }
 
-  /** Whether it hears: a connection that went silent is found within 25 s. */
+  /** Whether the connection works: a connection that went silent is found within 25 s. */
   get isOpen(): boolean {
     return this.#client !== undefined
   }
@@ -43,7 +43,7 @@ export class ListeningConnection {
   }
 
   drop(channel: string): void {
-    if (this.#wanted.delete(channel) && this.#client) this.#say(this.#client, `UNLISTEN ${channel}`)
+    if (this.#wanted.delete(channel) && this.#client) this.#send(this.#client, `UNLISTEN ${channel}`)
   }
 
   close(): void {
@@ -53,7 +53,7 @@ export class ListeningConnection {
     this.#wanted.clear()
     const client = this.#client
     this.#client = undefined
-    if (client) hangUp(client)
+    if (client) destroy(client)
   }
 
   #open(): void {
@@ -72,36 +72,36 @@ export class ListeningConnection {
     client.on('error', () => this.#lost(client))
     client.on('end', () => this.#lost(client))
     client.on('notification', ({ channel, payload = '' }) => this.#events.heard(channel, payload))
-    const asked = new Set(this.#wanted)
+    const requested = new Set(this.#wanted)
     try {
       await client.connect()
-      await client.query([...asked].map((channel) => `LISTEN ${channel}`).join('; '))
+      await client.query([...requested].map((channel) => `LISTEN ${channel}`).join('; '))
     } catch (error) {
-      hangUp(client)
+      destroy(client)
       throw error
     }
     if (this.#closed) {
-      hangUp(client)
+      destroy(client)
       return
     }
-    // Listening must not keep a process alive that has nothing else to do.
+    // Listening alone must not keep the process alive.
     ;(client as unknown as { unref(): void }).unref()
     this.#client = client
-    this.#ping = setInterval(() => this.#say(client, 'SELECT 1'), 15_000)
+    this.#ping = setInterval(() => this.#send(client, 'SELECT 1'), 15_000)
     this.#ping.unref()
-    // What was wanted, or not any more, while it was being opened.
-    for (const channel of this.#wanted) if (!asked.has(channel)) this.#listen(client, channel)
-    for (const channel of asked) if (!this.#wanted.has(channel)) this.#say(client, `UNLISTEN ${channel}`)
+    // Channels may have been added or dropped while the connection opened.
+    for (const channel of this.#wanted) if (!requested.has(channel)) this.#listen(client, channel)
+    for (const channel of requested) if (!this.#wanted.has(channel)) this.#send(client, `UNLISTEN ${channel}`)
     this.#failures = 0
-    this.#events.listens(asked)
+    this.#events.listens(requested)
   }
 
   #listen(client: Client, channel: string): void {
-    this.#say(client, `LISTEN ${channel}`, () => this.#events.listens([channel]))
+    this.#send(client, `LISTEN ${channel}`, () => this.#events.listens([channel]))
   }
 
-  /** Statements are answered in order, so the last one said of a channel is the one that counts. */
-  #say(client: Client, text: string, done: () => void = () => undefined): void {
+  /** The server executes statements in order, so the last one about a channel counts. */
+  #send(client: Client, text: string, done: () => void = () => undefined): void {
     client.query(text).then(done, () => this.#lost(client))
   }
 
@@ -109,7 +109,7 @@ export class ListeningConnection {
     if (this.#client !== client) return
     this.#client = undefined
     clearInterval(this.#ping)
-    hangUp(client)
+    destroy(client)
     this.#tryLater()
   }
 
@@ -126,8 +126,8 @@ export class ListeningConnection {
   }
 }
 
-/** Not politely: a connection that does not answer would keep us waiting. */
-function hangUp(client: Client): void {
+/** Destroys the socket without waiting: the server may not answer. */
+function destroy(client: Client): void {
   client.end().catch(() => undefined)
   ;(client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy()
 }

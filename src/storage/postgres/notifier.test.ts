@@ -21,10 +21,10 @@ const topic = 'jobs:default'
 /** Longer than wake-ups are merged. */
 const aMoment = 10
 
-test('a wake-up that was sent with its write is not sent again', async () => {
+test('a wake-up that was sent with its write is not sent isWokenAgain', async () => {
   const { notifier, run } = createStage()
-  const ride = notifier.ride(topic)!
-  ride.over(true)
+  const wakeUp = notifier.carryWakeUp(topic)!
+  wakeUp.ended(true)
   notifier.wake(topic)
   await sleep(aMoment)
   expect(run).not.toHaveBeenCalled()
@@ -35,28 +35,28 @@ test('a wake-up that was sent with its write is not sent again', async () => {
 
 test('a wake-up that comes while another is being sent is sent after it', async () => {
   const { notifier, run } = createStage()
-  const ride = notifier.ride(topic)!
-  assert.equal(notifier.ride(topic), undefined, 'two never ride at once')
+  const wakeUp = notifier.carryWakeUp(topic)!
+  assert.equal(notifier.carryWakeUp(topic), undefined, 'two never wakeUp at once')
   notifier.wake(topic)
   notifier.wake(topic)
   expect(run).not.toHaveBeenCalled()
-  ride.over(true)
+  wakeUp.ended(true)
   expect(run).toHaveBeenCalledTimes(1)
 })
 
 test('a wake-up attached to a failed write is sent after all', () => {
   const { notifier, run } = createStage()
-  const ride = notifier.ride(topic)!
+  const wakeUp = notifier.carryWakeUp(topic)!
   notifier.wake(topic)
-  ride.over(false)
+  wakeUp.ended(false)
   expect(run).toHaveBeenCalledTimes(1)
 })
 
 test('a failed write leaves nothing behind', () => {
   const { notifier, run } = createStage()
-  const ride = notifier.ride(topic)!
-  ride.over(false)
-  ride.over(false)
+  const wakeUp = notifier.carryWakeUp(topic)!
+  wakeUp.ended(false)
+  wakeUp.ended(false)
   expect(run).not.toHaveBeenCalled()
   notifier.wake(topic)
   expect(run).toHaveBeenCalledTimes(1)

@@ -12,24 +12,25 @@ import { ListeningConnection } from './listening-connection.ts'
  * write. Inside the writing transaction it would arrive sooner, but Postgres commits such transactions one by one. So a
  * process spends at most a quarter of its time in them. Wake-ups of a topic within 2 ms become one.
  *
- * Each namespace has a channel. One connection listens for all of them. It listens to a channel while this process has
- * listeners, and a little longer: a caller that listens anew for each of many waits misses nothing in between.
+ * Each namespace has a channel. One connection listens to all of them. It listens to a channel while this process has
+ * listeners, and a little longer: a caller that listens separately for each of many waits misses nothing between two
+ * waits.
  */
 export class PostgresNotifiers {
   readonly #connections: Connections
   readonly #schema: string
   readonly #listening: ListeningConnection
-  /** Whether a connection that listens hears: behind a pooler it may not. */
+  /** Whether a listening connection gets notifications: behind a pooler it may not. */
   readonly #hears: boolean
   /** By channel and topic. */
   readonly #listeners = new Listeners()
   readonly #channels = new Map<string, Channel>()
-  /** Topics woken within the last moments, or about to be woken by a riding write. */
+  /** Topics that were woken in the last 2 ms, or that a write in flight will wake. */
   readonly #recent = new Map<string, Recent>()
-  /** From when on a wake-up may be part of what it is about. */
-  #rareFrom = 0
+  /** From this time on, a wake-up may be part of its write. */
+  #joinsWritesFrom = 0
   #closed = false
-  /** Its own wake-ups come back by LISTEN; they were told already. */
+  /** The name of this process. Its own wake-ups come back by LISTEN, and its listeners know them already. */
   readonly #self = randomBytes(6).toString('hex')
 
   constructor(connections: Connections, schema: string, hears: boolean, warnings: string[]) {
@@ -40,11 +41,11 @@ export class PostgresNotifiers {
       heard: (channel, payload) => {
         const space = payload.indexOf(' ')
         if (payload.slice(0, space) !== this.#self)
-          this.#listeners.wake(placeOf(channel, payload.slice(space + 1)))
+          this.#listeners.wake(topicKey(channel, payload.slice(space + 1)))
       },
-      // A new listener has most likely checked before the LISTEN took effect; it did not hear wake-ups between the two.
+      // A new listener probably checked the store before LISTEN took effect, and missed the wake-ups between the two.
       listens: (channels) => {
-        for (const channel of channels) this.#listeners.wakeAll(placeOf(channel, ''))
+        for (const channel of channels) this.#listeners.wakeAll(topicKey(channel, ''))
       },
       failed: (times) => {
         if (times !== 3) return
@@ -55,11 +56,11 @@ export class PostgresNotifiers {
     })
   }
 
-  /** The notifier of a namespace; all that are asked for are the same one. */
+  /** The notifier of a namespace. All notifiers of one namespace are equal. */
   within(namespace: string): PostgresNotifier {
     const channel = channelOf(this.#schema, namespace)
     return {
-      ride: (topic) => this.#ride(channel, topic),
+      carryWakeUp: (topic) => this.#carryWakeUp(channel, topic),
       wake: (topic) => this.#wake(channel, topic),
       wakeAtCommit: (tx, topics) => this.#wakeAtCommit(channel, tx, topics),
       listen: (topics, heard) => this.#listen(channel, topics, heard),
@@ -79,41 +80,42 @@ export class PostgresNotifiers {
 
   #wake(channel: string, topic: string): void {
     if (this.#closed) return
-    const place = placeOf(channel, topic)
-    this.#listeners.wake(place)
-    const recent = this.#recent.get(place)
-    if (recent?.isOwed) recent.isOwed = false
-    else if (recent) recent.again = true
-    else this.#notify(channel, topic, place)
+    const key = topicKey(channel, topic)
+    this.#listeners.wake(key)
+    const recent = this.#recent.get(key)
+    if (recent?.skipsNext) recent.skipsNext = false
+    else if (recent) recent.isWokenAgain = true
+    else this.#notify(channel, topic, key)
   }
 
   /**
-   * Lets a write send the wake-up of its topic, within the write or right behind it. The writer then wakes as usual, and
-   * that wake-up reaches only this process. Undefined when the topic was woken a moment ago: its next wake-up comes when
-   * that time is over.
+   * Lets a write send the wake-up of its topic, within the write or right behind it. The writer then wakes as usual,
+   * and that wake-up reaches only this process. Undefined when the topic was woken a moment ago: its next wake-up comes
+   * when that time is over.
    */
-  #ride(channel: string, topic: string): Ride | undefined {
-    const place = placeOf(channel, topic)
-    if (this.#closed || this.#recent.has(place)) return undefined
-    const recent: Recent = { again: false, isOwed: true, timer: undefined }
-    this.#recent.set(place, recent)
+  #carryWakeUp(channel: string, topic: string): CarriedWakeUp | undefined {
+    const key = topicKey(channel, topic)
+    if (this.#closed || this.#recent.has(key)) return undefined
+    const recent: Recent = { isWokenAgain: false, skipsNext: true, timer: undefined }
+    this.#recent.set(key, recent)
     const beganAt = performance.now()
-    const isRare = beganAt >= this.#rareFrom
-    if (isRare) this.#rareFrom = beganAt + longMs
-    const over = (isSent: boolean) => {
+    const mayJoinWrite = beganAt >= this.#joinsWritesFrom
+    if (mayJoinWrite) this.#joinsWritesFrom = beganAt + longMs
+    const ended = (isSent: boolean) => {
       const now = performance.now()
-      if (isRare) this.#rareFrom = now + restFactor * (now - beganAt)
-      // It may have been over before.
-      if (this.#closed || this.#recent.get(place) !== recent || recent.timer !== undefined) return
-      this.#recent.delete(place)
-      // Another wake-up came during this one, perhaps for a later change; or it was merged into this one, which was not sent.
-      if (recent.again || (!isSent && !recent.isOwed)) this.#notify(channel, topic, place)
-      else if (isSent) this.#merge(channel, topic, place, recent)
+      if (mayJoinWrite) this.#joinsWritesFrom = now + restFactor * (now - beganAt)
+      // `ended` may be called twice.
+      if (this.#closed || this.#recent.get(key) !== recent || recent.timer !== undefined) return
+      this.#recent.delete(key)
+      // Send a separate wake-up if another one came meanwhile, perhaps for a later change, or if the write did not send
+      // the wake-up that was merged into it.
+      if (recent.isWokenAgain || (!isSent && !recent.skipsNext)) this.#notify(channel, topic, key)
+      else if (isSent) this.#merge(channel, topic, key, recent)
     }
-    return { statement: notify, values: [channel, `${this.#self} ${topic}`], isRare, over }
+    return { statement: notify, values: [channel, `${this.#self} ${topic}`], mayJoinWrite, ended }
   }
 
-  /** Sent under no process's name: the listeners of this process must hear it too, and only after the commit. */
+  /** Sent without the name of a process: the listeners of this process must get it too, and only after the commit. */
   async #wakeAtCommit(channel: string, tx: unknown, topics: readonly string[]): Promise<void> {
     const client = await requireTransaction(tx)
     await client.query(notifyAll, [channel, topics.map((topic) => `${noProcess} ${topic}`)])
@@ -122,7 +124,7 @@ export class PostgresNotifiers {
   #listen(channel: string, topics: readonly string[], heard: () => void): () => void {
     if (this.#closed || topics.length === 0) return () => undefined
     const stop = this.#listeners.listen(
-      topics.map((topic) => placeOf(channel, topic)),
+      topics.map((topic) => topicKey(channel, topic)),
       heard,
     )
     this.#open(channel)
@@ -131,7 +133,7 @@ export class PostgresNotifiers {
       if (isOver) return
       isOver = true
       stop()
-      this.#leave(channel)
+      this.#removeListener(channel)
     }
   }
 
@@ -143,7 +145,7 @@ export class PostgresNotifiers {
     this.#listening.want(channel)
   }
 
-  #leave(channel: string): void {
+  #removeListener(channel: string): void {
     const open = this.#channels.get(channel)
     if (open === undefined || --open.listeners > 0) return
     open.timer = setTimeout(() => {
@@ -153,44 +155,44 @@ export class PostgresNotifiers {
     open.timer.unref()
   }
 
-  #notify(channel: string, topic: string, place: string): void {
-    this.#merge(channel, topic, place, { again: false, isOwed: false, timer: undefined })
+  #notify(channel: string, topic: string, key: string): void {
+    this.#merge(channel, topic, key, { isWokenAgain: false, skipsNext: false, timer: undefined })
     // A lost wake-up is harmless: listeners poll as well.
     this.#connections.run(notify, [channel, `${this.#self} ${topic}`]).catch(() => undefined)
   }
 
-  /** What is woken within the next moments is told when they are over. */
-  #merge(channel: string, topic: string, place: string, recent: Recent): void {
+  /** Merges the wake-ups of the topic in the next 2 ms into one, which is sent at their end. */
+  #merge(channel: string, topic: string, key: string, recent: Recent): void {
     recent.timer = setTimeout(() => {
-      this.#recent.delete(place)
-      if (recent.again && !this.#closed) this.#notify(channel, topic, place)
+      this.#recent.delete(key)
+      if (recent.isWokenAgain && !this.#closed) this.#notify(channel, topic, key)
     }, mergeMs)
     recent.timer.unref()
-    this.#recent.set(place, recent)
+    this.#recent.set(key, recent)
   }
 }
 
-/** The notifier of a namespace, which may also be woken with a write. */
+/** The notifier of a namespace. A write may carry its wake-ups. */
 export interface PostgresNotifier extends BackendNotifier {
-  ride(topic: string): Ride | undefined
+  carryWakeUp(topic: string): CarriedWakeUp | undefined
 }
 
-/** A wake-up to be sent with a write, as part of it or right behind it. */
-export interface Ride {
+/** A wake-up that goes out with a write, as part of it or right behind it. */
+export interface CarriedWakeUp {
   readonly statement: Statement
   readonly values: unknown[]
-  /** It may be part of the write: writes that send a wake-up have taken little of this process's time lately. */
-  readonly isRare: boolean
+  /** Whether it may be part of the write: such writes took little of this process's time lately. */
+  readonly mayJoinWrite: boolean
   /** The write has ended: with the wake-up, or without. */
-  over(isSent: boolean): void
+  ended(isSent: boolean): void
 }
 
 interface Recent {
-  /** It was woken since. */
-  again: boolean
-  /** The next wake-up is the one that rode. */
-  isOwed: boolean
-  /** None while it rides. */
+  /** The topic was woken since. */
+  isWokenAgain: boolean
+  /** The write carries the next wake-up, so the notifier does not send it again. */
+  skipsNext: boolean
+  /** Undefined while the write is in flight. */
   timer: NodeJS.Timeout | undefined
 }
 
@@ -200,22 +202,22 @@ interface Channel {
   timer: NodeJS.Timeout | undefined
 }
 
-/** Longer, and a producer that adds a job every few milliseconds would wait for the end of it each time. */
+/** If this were longer, a producer that adds a job every few milliseconds would wait for it each time. */
 const mergeMs = 2
 /** After a write with a wake-up, wake-ups follow behind their writes for this many times its duration. */
 const restFactor = 3
 /** A write that takes longer than this may never end. */
 const longMs = 1_000
-/** How long a channel is listened to after the last listener left. */
+/** How long the process listens to a channel after the last listener left. */
 const lingerMs = 10_000
 
 const noProcess = '-'
-// As text, for Prisma reads no answer of the type void.
+// As text, because Prisma cannot read an answer of the type void.
 const notifyAll = 'SELECT pg_notify($1, topic)::text FROM unnest($2::text[]) topic'
 const notify: Statement = { name: 'sb_notify', text: 'SELECT pg_notify($1, $2)' }
 
-/** A topic of a channel; no channel has a space in it. */
-function placeOf(channel: string, topic: string): string {
+/** The key of a topic in a channel. No channel name has a space. */
+function topicKey(channel: string, topic: string): string {
   return `${channel} ${topic}`
 }
 

@@ -42,7 +42,7 @@ export class RequestKeys {
   }
 
   #once(call: KeyedCall): Promise<unknown> {
-    const use = call.method === 'renew' ? 'useBeat' : 'use'
+    const use = call.method === 'renew' ? 'useHeartbeat' : 'use'
     return retryLostCommit(async (state) => {
       try {
         return await this.#connections[use]((client) => this.#perform(client, call, state))

@@ -39,8 +39,9 @@ export const hashOfId = 'hashtextextended(id, 0)'
 export const isInSample: string = `(${hashOfId} & ${sampleShare - 1}) = 0`
 
 /**
- * What jobs are counted by: the waiting jobs by queue, and a sample of live and of dead jobs in the order of a hash of their ids. A
- * job outside the sample has no entry there. The conditions hide these indexes from the planner of all other statements.
+ * What jobs are counted by: the waiting jobs by queue, and a sample of live and of dead jobs in the order of a hash of
+ * their ids. A job outside the sample has no entry there. The conditions hide these indexes from the planner of all
+ * other statements.
  */
 const counts = {
   job_queue: `

@@ -19,19 +19,19 @@ import { statusOf } from './pipeline.ts'
 import type { Runner } from './statement.ts'
 
 /**
- * A transaction of the caller's own, by its shape: a `pg` Client or a client lent by a Pool, with BEGIN behind it, or
- * the transaction of a library (see library-transaction.ts). A pool is refused: each of its statements may run on another
- * connection, in no transaction at all.
+ * Checks the shape of a caller's transaction. Accepts a `pg` Client or a client lent by a Pool, after BEGIN, or the
+ * transaction of a library (see library-transaction.ts). Refuses a pool: each of its statements may run on another
+ * connection, without a transaction.
  */
 export async function requireTransaction(tx: unknown): Promise<Runner> {
-  // Ours: BEGIN is on its way, though perhaps not answered, so the connection's status says nothing yet.
+  // The store's own transaction: BEGIN may not be answered yet, so the status of the connection says nothing.
   if (isStoreTransaction(tx)) return tx.raw as Runner
   const inner = await findInnerTx(tx)
   const library = throughLibrary(inner)
   if (library !== undefined) return probed(library)
   const shape = inner as { query?: unknown; idleCount?: unknown; totalCount?: unknown } | null | undefined
   if (typeof shape !== 'object' || shape === null || typeof shape.query !== 'function') {
-    throw notTaken()
+    throw notSupported()
   }
   if (shape.idleCount !== undefined || shape.totalCount !== undefined) {
     throw new SignalboxError(
@@ -42,14 +42,14 @@ export async function requireTransaction(tx: unknown): Promise<Runner> {
   if (isOffline(inner)) throw notInTransaction()
   const client = isPg(inner) ? throughPg(inner as Runner) : (inner as Runner)
   const status = statusOf(inner)
-  // On a pipelined connection BEGIN may have been sent and not answered yet; there only the server knows.
+  // On a pipelined connection, BEGIN may not be answered yet, so only the server knows.
   const mayBeLate = (inner as { pipeline?: unknown }).pipeline === true
   if (status === 'I' && !mayBeLate) throw notInTransaction()
   if (status === 'E') throw failedAlready()
   return status === null || status === 'I' ? probed(client) : client
 }
 
-/** A runner for a library that shows no `pg` client. */
+/** A runner for a library that does not expose a `pg` client. */
 function throughLibrary(inner: unknown): Runner | undefined {
   if (isKysely(inner)) return throughKysely(inner)
   if (isPostgresJs(inner)) return throughPostgresJs(inner)
@@ -57,10 +57,10 @@ function throughLibrary(inner: unknown): Runner | undefined {
 }
 
 /**
- * Ends the caller's transaction (see core/caller-transaction.ts). A failed statement alone would not: a caller in a
- * savepoint could go back to it, and commit what was written before. So all of it is rolled back, and the transaction
- * that takes its place, in which there is no savepoint, has failed from the start: every statement in it is refused, and
- * COMMIT rolls back. Outside a transaction the first statement is refused, and the second is not looked at.
+ * Ends the caller's transaction (see core/caller-transaction.ts). A failed statement alone is not enough: a caller
+ * could roll back to a savepoint and commit the earlier writes. So this rolls back everything and begins a transaction
+ * without savepoints, which fails at once: the server refuses every statement in it, and COMMIT rolls back. Outside a
+ * transaction the server refuses the first statement and skips the second.
  */
 export async function endTransaction(tx: unknown, error: unknown): Promise<void> {
   if (isStoreTransaction(tx)) {
@@ -70,7 +70,7 @@ export async function endTransaction(tx: unknown, error: unknown): Promise<void>
   const inner = await findInnerTx(tx)
   const client = throughLibrary(inner) ?? (inner as Runner)
   try {
-    // One text without values: it goes to the server as one message, and nothing comes between.
+    // One text without values is one message, so no other statement can come between.
     await fail(client, `${beginAnew}; ${raise}`)
   } catch (error) {
     // A client that prepares every text takes one statement at a time.
@@ -95,13 +95,13 @@ async function fail(client: Runner, text: string): Promise<void> {
   }
 }
 
-/** For a client that does not tell: a savepoint is refused outside a transaction, and harmless inside one. */
+/** Checks a client that hides its status: a savepoint fails outside a transaction and is harmless inside one. */
 async function probed(client: Runner): Promise<Runner> {
   try {
     const answer: unknown = await client.query('SAVEPOINT signalbox_probe')
     await client.query('RELEASE SAVEPOINT signalbox_probe')
-    // It takes statements and gives something else, as pg-promise does; found out later, our rows would be written.
-    if (!Array.isArray((answer as { rows?: unknown } | undefined)?.rows)) throw notTaken()
+    // Some clients, such as pg-promise, answer in another form. Refuse them now, before the store writes rows.
+    if (!Array.isArray((answer as { rows?: unknown } | undefined)?.rows)) throw notSupported()
     return client
   } catch (error) {
     if (sqlState(error) === '25P01') throw notInTransaction(error)
@@ -110,12 +110,12 @@ async function probed(client: Runner): Promise<Runner> {
   }
 }
 
-/** A client of `pg` itself, which can be told how to read an answer. */
+/** Whether it is a client of `pg` itself, which accepts type parsers for a query. */
 function isPg(client: unknown): boolean {
   return typeof (client as { getTypeParser?: unknown }).getTypeParser === 'function'
 }
 
-/** A client of `pg` that has ended or never connected: it would queue the statement for ever. */
+/** Whether a client of `pg` has ended or never connected: it would queue the statement for ever. */
 function isOffline(client: unknown): boolean {
   const { _ending, _connected, _connecting } = client as {
     readonly _ending?: unknown
@@ -133,7 +133,7 @@ function failedAlready(cause?: unknown): SignalboxError {
   )
 }
 
-function notTaken(): SignalboxError {
+function notSupported(): SignalboxError {
   return new SignalboxError(
     'invalid_argument',
     'tx must be a `pg` client with an open transaction (a Client, or one that a Pool lent), or the transaction of a library that Signalbox knows.',
@@ -148,7 +148,7 @@ function notInTransaction(cause?: unknown): SignalboxError {
   )
 }
 
-/** The tables are not there, or they are another store's. */
+/** The tables are missing, or they belong to another store. */
 export function wrongDatabase(cause?: unknown): SignalboxError {
   return new SignalboxError(
     'wrong_database',
@@ -157,7 +157,7 @@ export function wrongDatabase(cause?: unknown): SignalboxError {
   )
 }
 
-/** Runs statements of ours in the caller's transaction. */
+/** Runs statements of the store in the caller's transaction. */
 export async function inCallers<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
@@ -171,16 +171,16 @@ function isMissing(error: unknown): boolean {
 }
 
 /**
- * Runners for libraries that show no `pg` client: our statements go through their own way to run a text, and what they
- * answer is brought into the form that `pg` gives.
+ * Runners for libraries that do not expose a `pg` client. They run the store's statements through the library, and turn
+ * its answers into the form of `pg`.
  */
 export function throughKysely(tx: KyselyTx): Runner {
   return toRunner((text, values) => askKysely(tx, text, values))
 }
 
 /**
- * postgres.js may be set to give other types and other names. Its rows are taken raw and read as `pg` reads them; names
- * in camel, Pascal or kebab case are led back to the ones we gave.
+ * A program may configure postgres.js to change types and names. So the runner takes raw rows and reads them as `pg`
+ * does. It turns names in camel, Pascal or kebab case back into the names of the statement.
  */
 export function throughPostgresJs(sql: PostgresJs): Runner {
   return toRunner(async (text, values) => {
@@ -201,8 +201,8 @@ export function throughPostgresJs(sql: PostgresJs): Runner {
 }
 
 /**
- * How our answers are read, whatever a program has told `pg` about types: for one client, or for all of them. A `false`
- * that is read as the text `f` would count as true, and a lease that was lost as held.
+ * The type parsers for the store's answers, whatever parsers a program has set in `pg`. If `false` were read as the
+ * text `f`, it would count as true, and a lost lease as held.
  */
 export const ownTypes: Pick<CustomTypesConfig, 'getTypeParser'> = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
@@ -212,7 +212,7 @@ export const ownTypes: Pick<CustomTypesConfig, 'getTypeParser'> = {
 }
 
 const asText = (text: string) => text
-/** By the ids that Postgres has for bool, int8, int2, int4 and text. */
+/** Keys are the type ids of bool, int8, int2, int4 and text. */
 const readers: ReadonlyMap<number, (text: string) => unknown> = new Map<number, (text: string) => unknown>([
   [16, (text) => text === 't'],
   [20, asText],
@@ -221,21 +221,21 @@ const readers: ReadonlyMap<number, (text: string) => unknown> = new Map<number, 
   [25, asText],
 ])
 
-/** The same client, for statements of ours. */
+/** A runner over this client that uses the store's type parsers. */
 export function throughPg(client: Runner): Runner {
-  const known = spoken.get(client)
+  const known = runners.get(client)
   if (known !== undefined) return known
   const query = (text: string, values: readonly unknown[] = []) =>
     client.query({ text, values: [...values], types: ownTypes })
   const runner = { query: query as unknown as Runner['query'] }
-  spoken.set(client, runner)
+  runners.set(client, runner)
   return runner
 }
 
 /** One wrapper per client, so that WeakMaps keyed by the client find it again. */
-const spoken = new WeakMap<Runner, Runner>()
+const runners = new WeakMap<Runner, Runner>()
 
-/** Prisma gives large integers as bigint, `pg` as text. */
+/** Prisma returns large integers as bigint, `pg` returns them as text. */
 export function throughPrisma(tx: PrismaTx): Runner {
   return toRunner(async (text, values) => {
     const rows = await askPrisma(tx, text, values.map(toParameter))
@@ -250,15 +250,15 @@ export function throughPrisma(tx: PrismaTx): Runner {
   })
 }
 
-function toRunner(ask: (text: string, values: readonly unknown[]) => Promise<readonly unknown[]>): Runner {
+function toRunner(run: (text: string, values: readonly unknown[]) => Promise<readonly unknown[]>): Runner {
   const query = async (text: string, values: readonly unknown[] = []) => {
-    const rows = await ask(text, values)
+    const rows = await run(text, values)
     return { rows, rowCount: rows.length }
   }
   return { query: query as unknown as Runner['query'] }
 }
 
-/** An array as the literal that Postgres reads: libraries would guess its type from the first element. */
+/** Writes an array as a Postgres literal: libraries would guess its type from the first element. */
 export function toParameter(value: unknown): unknown {
   if (value === undefined) return null
   if (!Array.isArray(value)) return value

@@ -13,17 +13,17 @@ const lockMs = 5_000
 const statementMs = 20_000
 const answerMs = 25_000
 const closeMs = 5_000
-/** A process that stands still in a transaction keeps others from its rows for so long; the server ends it then. */
+/** A process that hangs in a transaction blocks its rows for this long. Then the server ends its session. */
 const idleMs: Readonly<Record<ConnectionGroup, number>> = { core: 20_000, waiting: 5_000, heartbeat: 5_000 }
 
 /**
- * The connections of one store, in four groups, so that none can starve another: `core` for the store's own short
- * statements, `heartbeat` for renewals alone, `lines` for transactions on wait queues of locks, which may wait for each other,
- * and `handlers` for transactions that a user's work holds open.
+ * The connections of one store, in four groups, so that none can starve another: `core` for the store's short
+ * statements, `heartbeat` for renewals, `waiting` for transactions that may wait for each other (wait queues of locks),
+ * and `handlers` for transactions that a handler holds open.
  *
- * Every wait has a deadline. The server's own (lock and statement time-outs) come first and say why; the client's
- * stands behind them, for a server that does not answer at all. The group `handlers` has none of the server's: how
- * long a user's statement may take is the user's business, and transact.ts bounds the rest.
+ * Every wait has a deadline. The time-outs of the server (lock and statement) come first and name the reason. The
+ * time-out of the client follows, for a server that does not answer. The group `handlers` has no time-outs of the
+ * server: the user decides how long a statement may take, and transact.ts limits the transaction.
  */
 export class Connections implements Sender {
   readonly isOneTransaction = false
@@ -31,16 +31,16 @@ export class Connections implements Sender {
   readonly #heartbeat: MeteredPool
   readonly #waiting: MeteredPool
   readonly #handlers: MeteredPool
-  readonly #lent = new WeakMap<PoolClient, Ticket>()
+  readonly #lentTickets = new WeakMap<PoolClient, Ticket>()
   readonly target: Target
   readonly #takesOptions: boolean
-  /** Off once a pooler was found that does not keep prepared statements. */
+  /** False after a pooler lost prepared statements. */
   #prepared = true
   readonly #preparedOn = new WeakMap<PoolClient, PreparedStatements>()
-  /** Of the statements in handlers' transactions. */
+  /** Names the statements of handlers' transactions. */
   readonly statementNames: StatementNames = new StatementNames()
   #closed: Promise<void> | undefined
-  /** Calls under way, and who waits for the last of them. */
+  /** The number of calls in flight. `#onIdle` is called after the last one. */
   #active = 0
   #onIdle: (() => void) | undefined
 
@@ -66,8 +66,8 @@ export class Connections implements Sender {
   }
 
   /**
-   * Begins a transaction on a connection of a group. Where the server takes no options it says what they would have: each statement
-   * sees what was committed before it, and the server ends the transaction of a process that stands still.
+   * The BEGIN of a connection group. If the server accepts no options at connect, it contains their settings: the
+   * isolation level, and the time after which the server ends the transaction of a process that hangs.
    */
   beginOf(connectionGroup: ConnectionGroup): string {
     if (this.#takesOptions) return 'BEGIN'
@@ -78,17 +78,18 @@ export class Connections implements Sender {
     return this.#closed !== undefined
   }
 
-  /** Runs one statement of the store's own, again when the database gave it up for another's sake. */
+  /** Runs one statement of the store. Repeats it after a deadlock or serialisation failure. */
   run<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>> {
     return this.#within(this.#core, (client) => this.send<Row>(client, statement, values), statement.name)
   }
 
   /**
-   * The same on connections that nothing but renewals uses, and within a third of the lease: one that does not answer is
-   * broken and another tried, while there is still a lease to be kept. Renewals begin at a third of it, so two tries fit in
-   * the rest; more would be shorter than a commit takes on a slow disk, and none of them would be seen to its end.
+   * Like `run`, on the connections of renewals, with a time-out of a third of the lease. If the server does not answer,
+   * the connection is destroyed, and the next renewal uses another one while the lease is still valid. Renewals begin
+   * after a third of the lease, so two tries fit in the rest. Shorter time-outs could be less than a commit takes on a
+   * slow disk.
    */
-  beat<Row extends QueryResultRow>(
+  runRenewal<Row extends QueryResultRow>(
     statement: Statement,
     values: unknown[],
     leaseMs: number,
@@ -97,17 +98,17 @@ export class Connections implements Sender {
     return this.#within(this.#heartbeat, (client) => this.send<Row>(client, statement, values, timeoutMs))
   }
 
-  /** Lends a connection for several statements; `work` is done over when the database gave it up. */
+  /** Lends a connection for several statements. Repeats `work` after a deadlock or serialisation failure. */
   use<Result>(work: (client: PoolClient) => Promise<Result>, doing?: string): Promise<Result> {
     return this.#within(this.#core, work, doing)
   }
 
-  /** The same on the connections of renewals. */
-  useBeat<Result>(work: (client: PoolClient) => Promise<Result>, doing?: string): Promise<Result> {
+  /** Like `use`, on the connections of renewals. */
+  useHeartbeat<Result>(work: (client: PoolClient) => Promise<Result>, doing?: string): Promise<Result> {
     return this.#within(this.#heartbeat, work, doing)
   }
 
-  /** The same on the connections for transactions that may wait. */
+  /** Like `use`, on the connections of transactions that may wait. */
   useWaiting<Result>(work: (client: PoolClient) => Promise<Result>, doing?: string): Promise<Result> {
     return this.#within(this.#waiting, work, doing)
   }
@@ -126,7 +127,7 @@ export class Connections implements Sender {
     return this.useWaiting((client) => inTransaction(client, this.beginOf('waiting'), work, isKept))
   }
 
-  /** Sends a statement without waiting for earlier ones; if it has a separate time-out, passing it breaks the connection. */
+  /** Sends a statement without waiting for earlier ones. If `timeoutMs` passes, the connection is destroyed. */
   send<Row extends QueryResultRow>(
     client: Runner,
     { name, text }: Statement,
@@ -142,7 +143,7 @@ export class Connections implements Sender {
     return client.query<Row>(query)
   }
 
-  /** The same, with rows as arrays of text. */
+  /** Like `send`, with rows as arrays of text. */
   async sendForTexts(
     client: Runner,
     { name, text }: Statement,
@@ -159,12 +160,12 @@ export class Connections implements Sender {
     return rows
   }
 
-  /** A statement by itself has been committed when it was answered. */
+  /** Without a transaction, an answered statement is committed already. */
   onCommit(effect: () => void): void {
     effect()
   }
 
-  /** Lends a connection to a handler's transaction; the borrower gives it back or breaks it. */
+  /** Lends a connection to a handler's transaction. The borrower must give it back. */
   async lend(): Promise<PoolClient> {
     this.refuseClosed()
     const { pool, meter } = this.#handlers
@@ -172,7 +173,7 @@ export class Connections implements Sender {
     try {
       const client = await pool.connect()
       meter.enter(ticket)
-      this.#lent.set(client, ticket)
+      this.#lentTickets.set(client, ticket)
       return client
     } catch (error) {
       meter.leave(ticket)
@@ -180,13 +181,13 @@ export class Connections implements Sender {
     }
   }
 
-  /** Takes a lent connection back; one that is not clean is done away with. */
+  /** Takes back a lent connection. Destroys it if it is not clean. */
   giveBack(client: PoolClient, isClean: boolean): void {
-    this.#handlers.meter.leave(this.#lent.get(client) ?? 0)
+    this.#handlers.meter.leave(this.#lentTickets.get(client) ?? 0)
     client.release(!isClean)
   }
 
-  /** What is prepared on a lent connection; undefined when nothing may be. */
+  /** The prepared statements of a lent connection. Undefined: the store must not prepare any. */
   preparedOn(client: PoolClient): PreparedStatements | undefined {
     if (!this.#prepared) return undefined
     let prepared = this.#preparedOn.get(client)
@@ -197,7 +198,7 @@ export class Connections implements Sender {
     return prepared
   }
 
-  /** Stops preparing statements if the error says that a pooler in between mixes up prepared statements. */
+  /** Stops preparing statements if the error shows that a pooler mixes up prepared statements. */
   noteUnprepared(error: unknown): boolean {
     const isUnprepared = unpreparedStates.has(sqlState(error) ?? '')
     if (isUnprepared) this.#prepared = false
@@ -216,7 +217,7 @@ export class Connections implements Sender {
         try {
           return await borrow(pool, doing, work)
         } catch (error) {
-          const isRetried = this.noteUnprepared(error) || retried.has(sqlState(error) ?? '')
+          const isRetried = this.noteUnprepared(error) || retriedStates.has(sqlState(error) ?? '')
           if (!isRetried || tries === 5) throw toStoreError(error)
         }
       }
@@ -232,7 +233,7 @@ export class Connections implements Sender {
     }
   }
 
-  /** Waits for what is under way, but not for handlers that never give their connection back. */
+  /** Waits for calls in flight, at most 5 s: a handler may never give its connection back. */
   close(): Promise<void> {
     this.#closed ??= this.#end()
     return this.#closed
@@ -241,7 +242,7 @@ export class Connections implements Sender {
   async #end(): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, closeMs)
-    // A pool that is ended forgets those who still wait for one of its connections.
+    // `pool.end()` drops callers that still wait for a connection, so let them finish first.
     if (this.#active > 0) {
       const { promise: idle, resolve: onIdle } = Promise.withResolvers<void>()
       this.#onIdle = onIdle
@@ -275,7 +276,7 @@ async function borrow<Result>(
     isBroken = isConnectionLoss(error)
     throw error
   } finally {
-    // A connection with an open transaction, or with answers still to come, must not be lent to the next.
+    // Do not lend a connection again that has an open transaction or missing answers.
     client?.release(isBroken || statusOf(client) !== 'I')
     meter.leave(ticket)
   }
@@ -288,14 +289,14 @@ async function inTransaction<Result>(
   isKept: (result: Result) => boolean,
 ): Promise<Result> {
   let ending: Promise<unknown> | undefined
-  // Behind a statement that failed, which is what the work tells of, a COMMIT is a ROLLBACK.
+  // After a failed statement, COMMIT is a ROLLBACK, and `work` rejects with the error of that statement.
   const keep = () => {
     ending ??= client.query('COMMIT')
     ending.catch(() => undefined)
   }
   try {
     const result = await inOnePacket(client, () => {
-      // Its failure shows in the statement after it.
+      // If BEGIN fails, the next statement fails too.
       client.query(begin).catch(() => undefined)
       return work(client, keep)
     })
@@ -307,19 +308,19 @@ async function inTransaction<Result>(
   }
 }
 
-/** Values as they come: the driver's own parsers test each big number by a regular expression. */
+/** Returns values as text: the driver's parsers test each big number by a regular expression. */
 const asText = { getTypeParser: () => (text: string) => text }
 
 /** Deadlock and serialisation failure: nothing was written. */
-const retried = new Set(['40001', '40P01'])
-/** Prepared statements that a pooler forgot, or gave to another; nothing was written either. */
+const retriedStates = new Set(['40001', '40P01'])
+/** A pooler lost prepared statements or gave them to another client: nothing was written. */
 const unpreparedStates = new Set(['26000', '42P05'])
 
 function createPool(config: ClientConfig, max: number): Pool {
   const pool = new Pool({ ...config, pipeline: true, max, idleTimeoutMillis: 30_000, allowExitOnIdle: true })
-  // An idle connection that breaks is replaced by the pool; without a listener it would end the process.
+  // The pool replaces an idle connection that breaks. Without a listener the error would end the process.
   pool.on('error', () => undefined)
-  // The same for a lent connection: its borrower learns of the loss from the statement that fails.
+  // The same for a lent connection: its borrower gets the error from its next statement.
   pool.on('connect', (client) => client.on('error', () => undefined))
   return pool
 }

@@ -15,8 +15,8 @@ import { inOnePacket } from './pipeline.ts'
 import type { Runner } from './statement.ts'
 
 /**
- * Shared operations on Postgres. The connections are pipelined: all statements of a step go out together, BEGIN with the
- * first step and COMMIT with the last. Behind a statement that failed, COMMIT is a ROLLBACK.
+ * Shared operations on Postgres. The connections are pipelined: all statements of a step go out together, BEGIN with
+ * the first step and COMMIT with the last. Behind a statement that failed, COMMIT is a ROLLBACK.
  */
 export class PostgresDatabase implements Database {
   readonly #connections: Connections
@@ -24,8 +24,8 @@ export class PostgresDatabase implements Database {
   readonly #storeId: string
   #compiler: Compiler
   #addJobs: JobAdder<PoolClient> | undefined
-  /** Connections of callers that were found to lead to this store. */
-  readonly #known = new WeakSet<Runner>()
+  /** Connections of callers that are known to lead to this store. */
+  readonly #checkedClients = new WeakSet<Runner>()
 
   /** `schema` comes quoted. */
   constructor(connections: Connections, schema: string, storeId: string) {
@@ -53,7 +53,7 @@ export class PostgresDatabase implements Database {
     const { isRead = false, connectionGroup = 'core', name, upkeep } = operation
     if (upkeep && !(await this.run({ name, isRead: true, procedure: upkeep.isNeeded }, args)))
       return upkeep.otherwise
-    return this.#connections[uses[connectionGroup]](
+    return this.#connections[useOfGroup[connectionGroup]](
       (client) =>
         this.#runOn(client, operation.procedure(...args), {
           isWithin: isRead,
@@ -69,22 +69,22 @@ export class PostgresDatabase implements Database {
     return this.#runOn(client, procedure, { isWithin: true })
   }
 
-  async #runOn<Answer>(client: PoolClient, procedure: Procedure<Answer>, how: How): Promise<Answer> {
-    const transaction = new Transaction(client, how.begin ?? 'BEGIN')
+  async #runOn<Answer>(client: PoolClient, procedure: Procedure<Answer>, mode: RunMode): Promise<Answer> {
+    const transaction = new Transaction(client, mode.begin ?? 'BEGIN')
     try {
       let step = procedure.next()
       while (!step.done) {
         const { statements, adding, isLast, isUndo } = step.value
         if (isUndo) {
-          if (how.isWithin) throw new Error('This operation cannot undo within a transaction of others.')
+          if (mode.isWithin) throw new Error('This operation cannot undo within a transaction of others.')
           await transaction.rollback()
           return finish(procedure)
         }
         const isAlone = isLast && statements.length === 1 && !adding
         const sent = inOnePacket(client, () => {
           // A single statement is a transaction by itself.
-          if (!how.isWithin && !isAlone) transaction.begin()
-          const results = statements.map((bound) => this.#send(client, bound, how.timeoutMs))
+          if (!mode.isWithin && !isAlone) transaction.begin()
+          const results = statements.map((bound) => this.#send(client, bound, mode.timeoutMs))
           const jobs = adding && this.#addJobs!(client, adding.jobs)
           if (jobs) {
             results.push(jobs.added.then((rows) => ({ rows, rowCount: rows.length })))
@@ -112,13 +112,13 @@ export class PostgresDatabase implements Database {
   async #runInCallers<Answer>(procedure: Procedure<Answer>, tx: unknown): Promise<Answer> {
     const client = await requireTransaction(tx)
     return inCallers(async () => {
-      await this.#requireHere(client)
+      await this.#requireThisStore(client)
       let step = procedure.next()
       while (!step.done) {
         const results: Result[] = []
         for (const bound of step.value.statements) {
           const { text, slots } = this.#compiler.compile(bound)
-          // Without a name: what is prepared on a caller's connection is the caller's business.
+          // Without a name: the store prepares no statements on a caller's connection.
           results.push(toResult(await client.query<QueryResultRow>(text, bindAll(slots, bound))))
         }
         step = procedure.next(results)
@@ -127,27 +127,28 @@ export class PostgresDatabase implements Database {
     })
   }
 
-  /** A connection stays with its database, so it is asked once. */
-  async #requireHere(client: Runner): Promise<void> {
-    if (this.#known.has(client)) return
+  /** Checks the database of a caller's connection once: it cannot change. */
+  async #requireThisStore(client: Runner): Promise<void> {
+    if (this.#checkedClients.has(client)) return
     const text = `SELECT FROM ${this.#schema}.signalbox_meta WHERE key = 'store_id' AND value = $1`
     const found: QueryResult = await client.query(text, [this.#storeId])
     if (found.rowCount !== 1) throw wrongDatabase()
-    this.#known.add(client)
+    this.#checkedClients.add(client)
   }
 }
 
-interface How {
-  /** Whether it begins no transaction: it is in one, or it only reads. */
+interface RunMode {
+  /** True: begin no transaction, because the client is in one or the operation only reads. */
   readonly isWithin: boolean
   readonly begin?: string
   readonly timeoutMs?: number | undefined
 }
 
-const uses = { core: 'use', waiting: 'useWaiting', heartbeat: 'useBeat' } as const satisfies Record<
-  ConnectionGroup,
-  string
->
+const useOfGroup = {
+  core: 'use',
+  waiting: 'useWaiting',
+  heartbeat: 'useHeartbeat',
+} as const satisfies Record<ConnectionGroup, string>
 
 class Transaction {
   readonly #client: PoolClient
@@ -164,7 +165,7 @@ class Transaction {
   begin(): void {
     if (this.#isBegun) return
     this.#isBegun = true
-    // Its failure shows in the statement after it.
+    // If BEGIN fails, the next statement fails too.
     this.#client.query(this.#begin).catch(() => undefined)
   }
 

@@ -1,8 +1,8 @@
 import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 
 /**
- * What a failed statement means to the caller. The database's own words are kept as `cause`; the messages here name no
- * address, for addresses carry passwords.
+ * Turns the error of a failed statement into the error for the caller. The database's error is the `cause`. Messages
+ * never contain an address, because addresses may contain passwords.
  */
 
 export function sqlState(error: unknown): string | undefined {
@@ -24,13 +24,13 @@ const networkCodes = new Set([
   'EAI_AGAIN',
 ])
 
-/** The driver's words for a connection that is gone or never was. */
+/** The driver's messages for a connection that was lost or never opened. */
 const lossWords =
   /connection terminated|connection error and is not queryable|was closed and is not queryable|query read timeout|server closed the connection|timeout expired|connection ended|client network socket disconnected|no route/i
 
-/** Whether the connection is gone, so that whatever was open on it was or will be rolled back. */
+/** Whether the connection was lost, so that the server rolls back its open transaction. */
 export function isConnectionLoss(error: unknown): boolean {
-  // Our own errors quote what users gave, which may read like the driver's words.
+  // A SignalboxError may quote user input that looks like a driver message.
   if (!(error instanceof Error) || error instanceof SignalboxError) return false
   const state = sqlState(error)
   if (state !== undefined) return state.startsWith('08') || shutdowns.has(state)
@@ -44,10 +44,10 @@ export function isAnswerLost(error: unknown): boolean {
   return isSignalboxError(error, 'store_unavailable') && isConnectionLoss(error.cause)
 }
 
-/** The server goes down, crashed, is not up yet, or ended the session. */
+/** The server shuts down, crashed, is starting, or ended the session. */
 const shutdowns = new Set(['57P01', '57P02', '57P03', '57P05', '25P03'])
 
-/** The database gave up a transaction that may be tried again: serialisation, deadlock, lock wait. */
+/** Whether the transaction may be repeated: serialisation failure, deadlock, lock time-out. */
 export function isConflict(error: unknown): boolean {
   const state = sqlState(error)
   return state === '40001' || state === '40P01' || state === '55P03'
@@ -58,7 +58,7 @@ export function isValueError(error: unknown): boolean {
   return sqlState(error)?.startsWith('22') === true
 }
 
-/** A failure of one of the store's own statements, with the code it has for callers. */
+/** Turns an error of a statement of the store into a SignalboxError. */
 export function toStoreError(error: unknown): unknown {
   if (error instanceof SignalboxError) return error
   const state = sqlState(error) ?? ''
@@ -93,7 +93,9 @@ export function toStoreError(error: unknown): unknown {
   return error
 }
 
-/** Logging in (28), no such database (3D), out of disk, memory or connections (53), disk errors (58), no permission. */
+/**
+ * Login refused (28), no such database (3D), out of disk, memory or connections (53), disk errors (58), no permission.
+ */
 const refusals = /^(28...|3D...|53...|58...|42501|25006)$/
 
 export function leaseLost(jobId: string, cause?: unknown): SignalboxError {

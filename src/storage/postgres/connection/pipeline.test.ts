@@ -8,7 +8,7 @@ test('a statement is parsed once, and after a failure closed and parsed again', 
   assert.deepEqual([first.isPrepared, first.closed], [false, []])
   // Sent before the first was answered: it is behind it on the wire.
   assert.equal(prepared.use('a').isPrepared, true)
-  first.doubt()
+  first.markUncertain()
   const again = prepared.use('a')
   assert.deepEqual([again.isPrepared, again.closed], [false, ['a']])
   assert.equal(prepared.use('a').isPrepared, true)

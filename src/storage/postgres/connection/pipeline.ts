@@ -1,11 +1,12 @@
 import pg, { type Connection, type PoolClient, Query, type QueryResult } from 'pg'
 
 /**
- * What the driver can do and its types do not say. Several statements go to the server as one packet, and the server answers all of
- * them together. Through `query` each statement has an answer, which costs both sides a write, a read and a wake-up.
+ * Uses abilities of the driver that its types hide. Several statements go to the server as one packet, and the server
+ * answers them together. With `query`, each statement has a separate answer, which costs both sides a write, a read and
+ * a wake-up.
  */
 
-/** What `send` sends goes out in one packet: writing to the socket was half of this process's time in a profile. */
+/** Sends all statements of `send` in one packet: writing to the socket was half of this process's time in a profile. */
 export function inOnePacket<Answer>(client: PoolClient, send: () => Answer): Answer {
   const { stream } = (client as unknown as { connection: Connection }).connection
   stream.cork()
@@ -16,46 +17,49 @@ export function inOnePacket<Answer>(client: PoolClient, send: () => Answer): Ans
   }
 }
 
-/** 'I' idle, 'T' in a transaction, 'E' in one that failed. */
+/** 'I': idle. 'T': in a transaction. 'E': in a failed transaction. */
 export function statusOf(client: unknown): string | null {
   return (client as { getTransactionStatus?(): string | null }).getTransactionStatus?.() ?? null
 }
 
-/** One statement of a packet. With a name it is prepared under it, once per connection. */
+/** One statement of a packet. A statement with a name is prepared once per connection. */
 export interface Step {
   readonly text: string
   readonly values?: readonly unknown[]
   readonly name?: string | undefined
 }
 
-/** A value as it goes out: text, bytes, or nothing. */
+/** An encoded value: text, bytes, or null. */
 type Value = string | Buffer | null
 
-/** The same, as it goes out. */
+/** A step with encoded values. */
 export interface EncodedStep extends Step {
   readonly values?: readonly Value[]
 }
 
-/** Before anything is sent: a value that cannot be sent must harm nothing. */
+/** Encodes the values before anything is sent, so that an invalid value has no effect. */
 export function encodeStep({ text, name, values }: Step): EncodedStep {
   if (values === undefined) return { text, name }
-  if (values.length > mostValues) {
-    throw new RangeError(`A statement has at most ${mostValues} parameters, not ${values.length}.`)
+  if (values.length > maxValues) {
+    throw new RangeError(`A statement has at most ${maxValues} parameters, not ${values.length}.`)
   }
   return { text, name, values: values.map((value) => prepareValue(value)) }
 }
 
-/** Their number goes out in two bytes. */
-const mostValues = 65_535
+/** The protocol has two bytes for the number of values. */
+const maxValues = 65_535
 const noValues: readonly Value[] = []
 
-/** What came of a packet that failed. */
+/** The failure of a packet. */
 export class PacketFailure {
-  /** What the database or the driver said. */
+  /** The error of the database or the driver. */
   readonly cause: unknown
-  /** Which step failed, below zero one that rode; those before it were done, those after it were not looked at. */
+  /**
+   * The index of the failed step; below zero, a step of the prelude. The server did the steps before it and skipped the
+   * rest.
+   */
   readonly at: number
-  /** Whether that step was prepared by an earlier packet, so that it may have been made for tables as they were. */
+  /** Whether an earlier packet prepared that step, so that the tables may have changed since. */
   readonly wasPrepared: boolean
 
   constructor(cause: unknown, at: number, wasPrepared: boolean) {
@@ -67,10 +71,10 @@ export class PacketFailure {
 
 /** Statements that go out together. */
 export interface PacketContent {
-  /** What has to be done before the steps. */
-  readonly riding: readonly EncodedStep[]
+  /** Steps that must come first, such as BEGIN. */
+  readonly prelude: readonly EncodedStep[]
   readonly steps: readonly EncodedStep[]
-  /** The step whose answer is wanted. */
+  /** The index of the step whose answer the caller gets. */
   readonly main: number
 }
 
@@ -93,7 +97,7 @@ export function sendPacket(
   })
 }
 
-/** The driver has these, its types do not. */
+/** Methods of the driver that its types hide. */
 interface Driven {
   callback: Answered
   handleCommandComplete(message: unknown, connection: Connection): void
@@ -113,16 +117,16 @@ type Answered = (error: Error | null | undefined, result?: unknown) => void
 const DrivenQuery = Query as unknown as new (text: string) => Driven
 const { prepareValue } = (pg as unknown as { utils: { prepareValue(value: unknown): Value } }).utils
 
-/** A query of the driver's, which it accepts on a pipelined connection; only the main step's answer is kept. */
+/** A packet as a query of the driver, for a pipelined connection. It keeps only the answer of the main step. */
 class Packet extends DrivenQuery {
   readonly #content: PacketContent
   readonly #prepared: PreparedStatements | undefined
-  readonly #uses: (Use | undefined)[] = []
-  /** How many steps were answered, with those that ride before them. */
+  readonly #uses: (StatementUse | undefined)[] = []
+  /** How many steps were answered, including the prelude. */
   #doneCount = 0
 
   constructor(content: PacketContent, prepared: PreparedStatements | undefined, answered: Answered) {
-    // The driver is told no name: it would take the first statement that was parsed for the one of that name.
+    // Without a name: the driver would store the name for the first parsed statement of the packet.
     super(content.steps[content.main]!.text)
     this.#content = content
     this.#prepared = prepared
@@ -130,16 +134,17 @@ class Packet extends DrivenQuery {
   }
 
   submit(connection: Connection): null {
-    const { riding, steps, main } = this.#content
+    const { prelude, steps, main } = this.#content
     const driven = connection as unknown as Messages
     const { stream } = connection
     stream.cork()
     try {
-      for (const step of riding) this.#send(driven, step, false)
+      for (const step of prelude) this.#send(driven, step, false)
       for (let at = 0; at < steps.length; at++) this.#send(driven, steps[at]!, at === main)
       driven.sync()
     } catch (error) {
-      // A message is too large. A transaction whose BEGIN was in the packet must not go on as if it had been sent.
+      // A message is too large. A transaction whose BEGIN was in the packet must not continue as if BEGIN had been
+      // sent.
       stream.destroy()
       throw error
     } finally {
@@ -161,8 +166,8 @@ class Packet extends DrivenQuery {
 
   failure(error: unknown): PacketFailure {
     const at = this.#doneCount
-    for (const use of this.#uses.slice(at)) use?.doubt()
-    return new PacketFailure(error, at - this.#content.riding.length, this.#uses[at]?.isPrepared === true)
+    for (const use of this.#uses.slice(at)) use?.markUncertain()
+    return new PacketFailure(error, at - this.#content.prelude.length, this.#uses[at]?.isPrepared === true)
   }
 
   override handleCommandComplete(message: unknown, connection: Connection): void {
@@ -180,42 +185,43 @@ class Packet extends DrivenQuery {
   }
 
   get #isMain(): boolean {
-    return this.#doneCount === this.#content.riding.length + this.#content.main
+    return this.#doneCount === this.#content.prelude.length + this.#content.main
   }
 }
 
 /** How a statement is used in one packet. */
-export interface Use {
+export interface StatementUse {
   /** Whether the server has it from an earlier packet, so that it need not be parsed again. */
   readonly isPrepared: boolean
-  /** What the server is to forget first. */
+  /** Statements that the server must close first. */
   readonly closed: readonly string[]
-  /** It may never have been parsed, or it may have been: it is made anew the next time. */
-  doubt(): void
+  /** The server may or may not have parsed the statement: the next use prepares it again. */
+  markUncertain(): void
 }
 
-const mostStatements = 100
+const maxStatements = 100
 const nothing: readonly string[] = []
 
 /**
- * The statements that one connection has prepared. Their number is limited, because each costs the server memory; the
- * least recently used one goes first. Closing an unknown name is no error, so a doubtful one is closed and parsed again.
+ * The prepared statements of one connection. Their number is limited, because each costs the server memory; the least
+ * recently used one is closed first. Closing an unknown name is no error, so an uncertain one is closed and parsed
+ * again.
  */
 export class PreparedStatements {
-  /** By name, the least recently used first; the value says whether the server surely has it. */
+  /** By name, the least recently used first. True: the server has the statement. False: uncertain. */
   readonly #statements = new Map<string, boolean>()
 
-  use(name: string): Use {
+  use(name: string): StatementUse {
     const known = this.#statements.get(name)
     this.#statements.delete(name)
     this.#statements.set(name, true)
-    if (known === true) return { isPrepared: true, closed: nothing, doubt: () => undefined }
-    const closed = known === false ? [name] : this.#makeRoom()
-    return { isPrepared: false, closed, doubt: () => void this.#statements.set(name, false) }
+    if (known === true) return { isPrepared: true, closed: nothing, markUncertain: () => undefined }
+    const closed = known === false ? [name] : this.#evictOldest()
+    return { isPrepared: false, closed, markUncertain: () => void this.#statements.set(name, false) }
   }
 
-  #makeRoom(): readonly string[] {
-    if (this.#statements.size <= mostStatements) return nothing
+  #evictOldest(): readonly string[] {
+    if (this.#statements.size <= maxStatements) return nothing
     const [oldest] = this.#statements.keys()
     this.#statements.delete(oldest!)
     return [oldest!]
@@ -223,37 +229,37 @@ export class PreparedStatements {
 }
 
 const fewUses = 5
-const mostTexts = 500
-const longestText = 10_000
+const maxTexts = 500
+const maxTextLength = 10_000
 
 /**
- * Decides which of the handlers' statements are worth preparing: those that repeat. Parsing and planning a small INSERT
- * costs the server as much as executing it. A text that came a few times gets a name; a text that is different for each
- * job never does.
+ * Decides which statements of handlers to prepare: those that repeat. Parsing and planning a small INSERT costs the
+ * server as much as executing it. A text gets a name after a few uses. A text that is different for each job never gets
+ * one.
  */
 export class StatementNames {
   readonly #seen = new Map<string, { count: number; name: string | undefined }>()
   #named = 0
 
-  /** Undefined: not yet. */
+  /** The name of a text. Undefined: it has none yet. */
   of(text: string): string | undefined {
     const seen = this.#seen.get(text)
     if (seen === undefined) {
-      this.#note(text)
+      this.#remember(text)
       return undefined
     }
     if (seen.name === undefined && ++seen.count > fewUses) seen.name = `signalbox_${++this.#named}`
     return seen.name
   }
 
-  /** It may be out of date: no connection uses what it has of it, and it has to earn another name. */
+  /** The prepared statement may be outdated: the text loses its name, and gets a new one after a few uses. */
   forget(text: string): void {
     this.#seen.delete(text)
   }
 
-  #note(text: string): void {
-    if (text.length > longestText) return
-    if (this.#seen.size >= mostTexts) {
+  #remember(text: string): void {
+    if (text.length > maxTextLength) return
+    if (this.#seen.size >= maxTexts) {
       const [oldest] = this.#seen.keys()
       this.#seen.delete(oldest!)
     }

@@ -3,52 +3,53 @@ import type { Connections } from './connection.ts'
 import type { Runner, Statement } from './statement.ts'
 
 /**
- * Runs the store's statements: each alone on any connection (connection.ts), or all in one transaction on one connection
- * (`Pinned`). Code that uses a Sender does not know which.
+ * Runs the store's statements: each alone on any connection (connection.ts), or all in one transaction on one
+ * connection (`Pinned`). Code that uses a Sender works with both.
  */
 export interface Sender {
-  /** Whether all of it is one transaction, which keeps the rows it locked until its end. */
+  /** Whether all statements are in one transaction, which keeps its row locks until its end. */
   readonly isOneTransaction: boolean
   run<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>>
-  /** The same for renewals, and within that time. */
-  beat<Row extends QueryResultRow>(
+  /** Like `run`, for renewals, with a time-out. */
+  runRenewal<Row extends QueryResultRow>(
     statement: Statement,
     values: unknown[],
     timeoutMs: number,
   ): Promise<QueryResult<Row>>
-  /** One connection for several statements that follow each other. */
+  /** Lends one connection for several statements in order. */
   use<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>
-  /** The same, all or nothing: what `work` did is taken back unless `isKept` says yes to its answer. */
+  /** Like `use`, all or nothing: rolls `work` back unless `isKept` accepts its answer. */
   allOrNothing<Result>(
     work: (client: PoolClient) => Promise<Result>,
     isKept: (result: Result) => boolean,
   ): Promise<Result>
   /**
-   * Like `allOrNothing`, for work that may wait for another transaction's locks: only calls that wait too share its
-   * connections. Work that has sent all its statements, and whose success is final, may `keep` it before the answers.
+   * Like `allOrNothing`, for work that may wait for locks of other transactions: it uses the connections of waiting
+   * calls. After its last statement, work whose success is final may call `keep`, which sends COMMIT before the answers
+   * arrive.
    */
   allOrNothingWaiting<Result>(
     work: (client: PoolClient, keep: () => void) => Promise<Result>,
     isKept: (result: Result) => boolean,
   ): Promise<Result>
-  /** Sends a statement on such a connection, without waiting for those before it. */
+  /** Sends a statement on a lent connection, without waiting for earlier ones. */
   send<Row extends QueryResultRow>(
     client: Runner,
     statement: Statement,
     values: unknown[],
   ): Promise<QueryResult<Row>>
-  /** The same, with rows as arrays of text. */
+  /** Like `send`, with rows as arrays of text. */
   sendForTexts(
     client: Runner,
     statement: Statement,
     values: unknown[],
   ): Promise<readonly (readonly (string | null)[])[]>
-  /** Notes an effect once what was written before it is committed: for what this process remembers. */
+  /** Calls `effect` when all earlier writes are committed. Used for the caches of this process. */
   onCommit(effect: () => void): void
 }
 
 /**
- * Runs statements on one connection, inside a transaction that its creator began and will end. It retries nothing: a
+ * Runs statements on one connection, inside a transaction that its creator begins and ends. It retries nothing: a
  * failure ends the transaction, and the creator repeats all of it. A statement that may fail has a savepoint.
  */
 export class Pinned implements Sender {
@@ -56,7 +57,9 @@ export class Pinned implements Sender {
   readonly #connections: Connections
   readonly #client: PoolClient
   readonly #effects: (() => void)[] = []
-  /** The end of the last part that has a savepoint: such parts follow each other, and one's undoing meets no other. */
+  /**
+   * The end of the last part with a savepoint. Such parts run one after the other, so a rollback affects only one part.
+   */
   #last: Promise<unknown> = Promise.resolve()
 
   constructor(connections: Connections, client: PoolClient) {
@@ -68,7 +71,7 @@ export class Pinned implements Sender {
     return this.#connections.send<Row>(this.#client, statement, values)
   }
 
-  beat<Row extends QueryResultRow>(
+  runRenewal<Row extends QueryResultRow>(
     statement: Statement,
     values: unknown[],
     timeoutMs: number,
@@ -98,7 +101,7 @@ export class Pinned implements Sender {
     })
   }
 
-  /** Nothing is to be gained here by keeping it early. */
+  /** `keep` does nothing: the creator commits. */
   allOrNothingWaiting<Result>(
     work: (client: PoolClient, keep: () => void) => Promise<Result>,
     isKept: (result: Result) => boolean,
@@ -112,12 +115,12 @@ export class Pinned implements Sender {
     return result
   }
 
-  /** Not waited for: its failure shows in the statement after it. */
+  /** Does not wait: if the statement fails, the next one fails too. */
   #send(text: string): void {
     this.#client.query(text).catch(() => undefined)
   }
 
-  /** What cannot be undone has broken the transaction, which its end will notice. */
+  /** Rolls back to the savepoint. If that fails, the transaction is broken, and its end reports that. */
   async #undo(): Promise<void> {
     await this.#client.query(`ROLLBACK TO ${savepoint}; ${release}`).catch(() => undefined)
   }
@@ -142,7 +145,7 @@ export class Pinned implements Sender {
     this.#effects.push(effect)
   }
 
-  /** The transaction was committed: what waited for it is noted. */
+  /** The transaction was committed: runs the effects of `onCommit`. */
   committed(): void {
     for (const effect of this.#effects.splice(0)) effect()
   }

@@ -22,17 +22,17 @@ export class Session {
   readonly #client: PoolClient
   readonly #connections: Connections
   #begun = false
-  /** What goes out with the next statement. */
-  #riding: string[] = []
-  /** How many savepoints there were. */
-  #part = 0
+  /** Statements that go out before the next one. */
+  #queued: string[] = []
+  /** The number of savepoints so far. */
+  #savepointCount = 0
   #open = false
   #over: { readonly reason: unknown } | undefined
   #committing = false
   #lost = false
-  /** The first error of the work's own statements. */
+  /** The first error of a statement of the work. */
   failure: unknown
-  /** The error of a statement that may only have failed because it had been prepared. */
+  /** The error of a prepared statement that may have failed only because it was prepared. */
   #outdated: unknown
 
   constructor(client: PoolClient, connections: Connections) {
@@ -53,44 +53,44 @@ export class Session {
     if (this.#over) throw this.#over.reason
   }
 
-  /** The connection, with BEGIN sent, and all else that rides with the next statement. */
-  #begunClient(): PoolClient {
-    const riding = this.#takeRiding()
-    // Its failure shows in the statement after it.
-    if (riding.length > 0) {
-      this.#client.query(riding.map(({ text }) => text).join('; ')).catch(() => undefined)
+  /** The connection, after sending BEGIN and all queued statements. */
+  #clientInTransaction(): PoolClient {
+    const prelude = this.#takePrelude()
+    // If one of these fails, the next statement fails too.
+    if (prelude.length > 0) {
+      this.#client.query(prelude.map(({ text }) => text).join('; ')).catch(() => undefined)
     }
     return this.#client
   }
 
-  /** What has to be sent before the next statement. */
-  #takeRiding(): readonly EncodedStep[] {
+  /** Takes the statements that go out before the next one. */
+  #takePrelude(): readonly EncodedStep[] {
     this.throwIfOver()
-    const riding = this.#riding.map((text): EncodedStep => ({ text }))
-    this.#riding = []
+    const prelude = this.#queued.map((text): EncodedStep => ({ text }))
+    this.#queued = []
     if (!this.#begun) {
       this.#begun = true
-      riding.unshift(begin)
+      prelude.unshift(begin)
     }
-    return riding
+    return prelude
   }
 
-  /** Sends steps in one packet, behind what rides with them; answers what the one at `main` said. */
+  /** Sends the prelude and the steps in one packet. Answers the result of the step at `main`. */
   #send(steps: readonly Step[], main: number): Promise<PgResult> {
     const encoded = steps.map(encodeStep)
-    const content = { riding: this.#takeRiding(), steps: encoded, main }
+    const content = { prelude: this.#takePrelude(), steps: encoded, main }
     return sendPacket(this.#client, this.#connections.preparedOn(this.#client), content)
   }
 
-  /** The work's own statement, which is prepared if it comes often. */
-  async #ask(text: string, values: readonly unknown[]): Promise<PgResult> {
+  /** Runs a statement of the work, and prepares it if it repeats. */
+  async #runPrepared(text: string, values: readonly unknown[]): Promise<PgResult> {
     const names = this.#connections.statementNames
     try {
       return await this.#send([{ text, values, name: names.of(text) }], 0)
     } catch (error) {
       if (!(error instanceof PacketFailure)) throw error
       this.#noteUnprepared(error)
-      if (error.wasPrepared && isOfItsForm(error.cause)) {
+      if (error.wasPrepared && isStatementError(error.cause)) {
         names.forget(text)
         this.#outdated = error.cause
       }
@@ -102,7 +102,7 @@ export class Session {
     if (this.#connections.noteUnprepared(cause)) this.#outdated = cause
   }
 
-  /** Whether trying the transaction again is all that is wanted. */
+  /** Whether the same transaction may succeed if it is repeated. */
   canBeTriedAgain(error: unknown): boolean {
     return isConflict(error) || (error !== undefined && error === this.#outdated)
   }
@@ -110,9 +110,9 @@ export class Session {
   async run(work: (tx: StoreTransaction) => Promise<Verdict>): Promise<Verdict> {
     this.#open = true
     // A separate object for each work, so that work that was given up cannot write into the next one's savepoint.
-    const hand = { open: true }
+    const access = { open: true }
     try {
-      const verdict = await work(this.#transaction(hand))
+      const verdict = await work(this.#transaction(access))
       this.throwIfOver()
       if (this.#begun && statusOf(this.#client) === 'I' && !this.#lost && this.#answered) {
         throw new SignalboxError(
@@ -120,26 +120,26 @@ export class Session {
           'The work ended its transaction by itself (COMMIT or ROLLBACK through tx.raw), so its job cannot end in it.',
         )
       }
-      // It swallowed the error of a statement, and with it the transaction has failed.
+      // The work caught the error of a statement, but the transaction has failed.
       if (this.failure !== undefined && statusOf(this.#client) === 'E') throw this.failure
       return verdict
     } finally {
       this.#open = false
-      hand.open = false
+      access.open = false
     }
   }
 
-  /** Some statement of the work was answered, so the connection's status is that of this transaction. */
+  /** A statement of the work was answered, so the status of the connection is that of this transaction. */
   #answered = false
 
-  #transaction(hand: { readonly open: boolean }): StoreTransaction {
+  #transaction(access: { readonly open: boolean }): StoreTransaction {
     const query = async (sql: string, params: readonly unknown[] = []): Promise<QueryResult> => {
-      this.#mustBeOpen(hand)
+      this.#requireOpen(access)
       try {
-        // Without parameters it may be several statements, which only the driver's simple way takes.
+        // A text without parameters may have several statements, which only the simple protocol accepts.
         const answer = await (params.length > 0
-          ? this.#ask(sql, params)
-          : inOnePacket(this.#client, () => this.#begunClient().query(sql)))
+          ? this.#runPrepared(sql, params)
+          : inOnePacket(this.#client, () => this.#clientInTransaction().query(sql)))
         this.#answered = true
         const last = Array.isArray(answer) ? answer.at(-1) : answer
         return { rows: last?.rows ?? [], rowCount: last?.rowCount ?? 0 }
@@ -159,45 +159,47 @@ export class Session {
         ),
       get raw() {
         // The connection may already serve another transaction.
-        session.#mustBeOpen(hand)
-        return session.#begunClient()
+        session.#requireOpen(access)
+        return session.#clientInTransaction()
       },
     }
   }
 
-  #mustBeOpen(hand: { readonly open: boolean }): void {
-    if (this.#open && hand.open) return
+  #requireOpen(access: { readonly open: boolean }): void {
+    if (this.#open && access.open) return
     throw new SignalboxError(
       'closed',
       'This transaction is over: its work has returned. Await every statement before returning.',
     )
   }
 
-  /** Begins a part that can be undone alone. Each savepoint has its own name: undoing one never reaches into another. */
+  /**
+   * Begins a part that can be rolled back alone. Each savepoint has a unique name, so a rollback affects only its part.
+   */
   savepoint(): void {
     this.failure = undefined
-    this.#part++
-    this.#riding.push(`SAVEPOINT ${this.#savepointName}`)
+    this.#savepointCount++
+    this.#queued.push(`SAVEPOINT ${this.#savepointName}`)
   }
 
   release(): void {
-    this.#riding.push(`RELEASE SAVEPOINT ${this.#savepointName}`)
+    this.#queued.push(`RELEASE SAVEPOINT ${this.#savepointName}`)
   }
 
-  /** Undoes the part begun last. */
+  /** Rolls back the last part. */
   async undo(): Promise<void> {
     this.failure = undefined
     const name = this.#savepointName
-    if (this.#riding.at(-1) === `SAVEPOINT ${name}`) {
-      // It was never sent, so nothing came after it.
-      this.#riding.pop()
+    if (this.#queued.at(-1) === `SAVEPOINT ${name}`) {
+      // The savepoint was never sent, so no statement followed it.
+      this.#queued.pop()
       return
     }
     await bounded(this.#client.query(`ROLLBACK TO SAVEPOINT ${name}; RELEASE SAVEPOINT ${name}`))
   }
 
   get #savepointName(): string {
-    return `signalbox_${this.#part}`
+    return `signalbox_${this.#savepointCount}`
   }
 
   /** Sends the steps of the ack and COMMIT behind them; `refused` says what an error of the ack means. */
@@ -214,7 +216,7 @@ export class Session {
       if (error instanceof PacketFailure) this.#noteUnprepared(error)
       const cause = error instanceof PacketFailure ? error.cause : error
       if (isLoss(cause)) throw this.#unknown(cause)
-      // Behind an ack that failed COMMIT was not looked at: the transaction is still to be rolled back.
+      // The server skipped COMMIT after a failed ack: the transaction must be rolled back.
       if (error instanceof PacketFailure && error.at < ack.length) throw refused(cause)
       throw this.canBeTriedAgain(cause) ? conflict(cause) : cause
     }
@@ -225,7 +227,7 @@ export class Session {
     return commitUnknown(cause)
   }
 
-  /** Ends it from outside: true when that decides the outcome, false when COMMIT is on its way already. */
+  /** Ends the transaction from outside. True: it will roll back. False: it has ended, or COMMIT was sent already. */
   stop(reason: unknown): boolean {
     if (this.#committing || this.#over) return false
     this.#over = { reason }
@@ -234,12 +236,12 @@ export class Session {
     return true
   }
 
-  /** After a failure: rolls back if the connection can still be used; answers the error to throw. */
+  /** After a failure: rolls back if the connection still works. Answers the error to throw. */
   async giveUp(error: unknown): Promise<unknown> {
     this.#open = false
     if (this.#over) return this.#over.reason
-    // The connection was gone before COMMIT was sent: certainly nothing was kept. What looks like it and is not ours,
-    // such as a provider that refused a connection, is the work's own error.
+    // The connection was lost before COMMIT was sent, so nothing was written. If this connection works, a similar error
+    // is the work's own, for example of another service that refused a connection.
     if (this.#lost && isConnectionLoss(error)) return toStoreError(error)
     if (this.#begun && !this.#lost) {
       try {
@@ -252,11 +254,11 @@ export class Session {
     return error === this.failure && this.canBeTriedAgain(error) ? conflict(error) : error
   }
 
-  /** Ends it; answers whether the connection may be used again. */
+  /** Ends the session. Answers whether the connection may be used again. */
   close(): boolean {
     this.#client.off('error', this.#lose).off('end', this.#lose)
     const isClean = !this.#begun && !this.#lost && !this.#over && statusOf(this.#client) === 'I'
-    // A polite end would wait for running statements.
+    // `end()` would wait for running statements.
     if (!isClean) (this.#client as unknown as { connection: Connection }).connection.stream.destroy()
     return isClean
   }
@@ -264,15 +266,15 @@ export class Session {
 
 type PgResult = Awaited<ReturnType<typeof sendPacket>>
 
-// Said outright: the fence needs statements that see what was committed before them, whatever the default is.
+// Explicit, whatever the default is: the fence needs statements that see everything committed before them.
 const begin: EncodedStep = { name: 'signalbox begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' }
 const commit: Step = { name: 'signalbox commit', text: 'COMMIT' }
 
 /**
- * Whether the server found fault with the statement itself, not with what it did. One that was prepared keeps the types
- * that it was parsed with; since then its tables may have changed.
+ * Whether the error is about the form of the statement, not about its effect. A prepared statement keeps the types with
+ * which it was parsed, and its tables may have changed since.
  */
-function isOfItsForm(error: unknown): boolean {
+function isStatementError(error: unknown): boolean {
   const state = sqlState(error) ?? ''
   return state === '0A000' || state.startsWith('42')
 }
@@ -302,7 +304,7 @@ function isLoss(error: unknown): boolean {
   return error instanceof Unanswered || isConnectionLoss(error)
 }
 
-/** Asks the server to stop what the connection is doing; breaking it alone would let a long statement run on. */
+/** Asks the server to cancel the running statement: if only the socket closed, a long statement would continue. */
 function cancelStatement(client: PoolClient): void {
   const { processID, secretKey, host, port } = client as unknown as Record<string, never>
   if (!processID) return

@@ -3,10 +3,10 @@ import { SignalboxError } from '../../../core/errors.ts'
 import { whole } from '../../../core/options.ts'
 import { sqlState, toStoreError } from './failures.ts'
 
-/** A database as its address says, and how one connects to it. */
+/** The parts of a database address, and the driver's configuration. */
 export interface Target {
   readonly config: ClientConfig
-  /** As `?schema=` gave it; undefined means whatever the connection's search_path says. */
+  /** The value of `?schema=`. Undefined: the first schema of the connection's search_path. */
   readonly schema: string | undefined
   /** How many transactions of handlers may be open at once. */
   readonly poolSize: number
@@ -15,8 +15,8 @@ export interface Target {
 const connectMs = 10_000
 
 /**
- * What the store's own statements are planned with. Their plans are made once per connection, perhaps while the tables
- * were empty, when a sequential scan looks cheapest; with a million rows in them it would be ruinous.
+ * The planner settings for the store's statements. A connection plans each statement once, perhaps while the tables are
+ * empty and a sequential scan looks cheapest. With a million rows, such a plan would be ruinous.
  */
 export const plannerSettings =
   '-c enable_seqscan=off -c enable_bitmapscan=off -c jit=off -c plan_cache_mode=force_generic_plan -c default_transaction_isolation=read\\ committed'
@@ -56,8 +56,8 @@ export function parseTarget(url: string): Target {
 }
 
 /**
- * Whether the server takes settings when a connection is made. A pooler refuses them, and settings made later would
- * stay with connections that others use; there the client's own deadlines must do.
+ * Whether the server accepts settings when a connection opens. A pooler refuses them, and later settings would stay on
+ * connections that other clients use. With a pooler, only the time-outs of the client apply.
  */
 export async function takesOptions({ config }: Target): Promise<boolean> {
   const client = new Client({ ...config, options: plannerSettings })

@@ -2,10 +2,10 @@ import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 import type { StoreTransaction, TransactOptions, Verdict } from '../../../jobs/index.ts'
 import { decodeToken } from '../../token.ts'
 import {
+  type DecodedVerdict,
   finishValues,
   haveFailed,
   leaseLostReason,
-  type Sealed,
   type SettleStatements,
   settleStatements,
   verdictValues,
@@ -17,17 +17,17 @@ import type { Step } from './pipeline.ts'
 import { conflict, Session } from './session.ts'
 import { isRefusal } from './statement.ts'
 
-/** What became of one of several works; undefined when it was committed. */
+/** The outcome of one of several works. Undefined: it was committed. */
 type Outcome = undefined | { readonly error: unknown }
 
 /**
  * The store's transactions, in which a handler's work and its job's end commit together. The connection is pipelined:
- * BEGIN is sent with the first statement of the work, the ack with COMMIT. So a transaction with one statement costs two
- * round trips. This is safe because a refused ack is an error, and after an error the server skips the COMMIT. The
+ * BEGIN is sent with the first statement of the work, the ack with COMMIT. So a transaction with one statement costs
+ * two round trips. This is safe because a refused ack is an error, and after an error the server skips the COMMIT. The
  * command tag is checked as well.
  *
- * A connection goes back to the pool only when it is idle and outside a transaction; else it is broken, and the
- * server rolls back what was open on it.
+ * A connection goes back to the pool only when it is idle and outside a transaction. Else it is destroyed, and the
+ * server rolls back its open transaction.
  */
 export class Transactor {
   readonly #connections: Connections
@@ -43,7 +43,7 @@ export class Transactor {
   async transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {
     await this.#inTransaction(options, async (session) => {
       const verdict = await session.run(work)
-      // Checked before anything is sent: behind an ack that was never sent, COMMIT would take effect.
+      // Check the token before anything is sent: without an ack, COMMIT would take effect.
       if (decodeToken(verdict.token) === undefined) throw leaseLost(verdict.jobId)
       await this.#commit(session, [verdict])
     })
@@ -94,12 +94,12 @@ export class Transactor {
         } catch (error) {
           session.throwIfOver()
           if (session.lost) throw isConnectionLoss(error) ? toStoreError(error) : error
-          const isOurs = error === session.failure
-          // A deadlock or serialisation failure ends the whole transaction, whichever work's statement met it.
-          if (isOurs && ['40001', '40P01'].includes(sqlState(error) ?? '')) throw conflict(error)
-          // The transaction had failed before this work's statement, by a statement that an earlier work did not await.
-          if (isOurs && sqlState(error) === '25P02') throw new Broken('', { cause: error })
-          outcomes.push({ error: told(session, error) })
+          const isOfStatement = error === session.failure
+          // A deadlock or serialisation failure ends the whole transaction, whichever work had it.
+          if (isOfStatement && ['40001', '40P01'].includes(sqlState(error) ?? '')) throw conflict(error)
+          // The transaction failed before this statement: an earlier work did not await a statement that failed.
+          if (isOfStatement && sqlState(error) === '25P02') throw new Broken('', { cause: error })
+          outcomes.push({ error: toMemberError(session, error) })
           await undo(session)
         }
       }
@@ -110,28 +110,28 @@ export class Transactor {
     return outcomes
   }
 
-  /** Ends them all and commits, or throws and neither has happened. */
+  /** Writes all verdicts and commits, or throws and does neither. */
   async #commit(session: Session, verdicts: readonly Verdict[]): Promise<void> {
-    const sealed = verdicts
+    const decoded = verdicts
       .map((verdict) => ({ verdict, token: decodeToken(verdict.token)! }))
       .sort((a, b) => (a.verdict.jobId < b.verdict.jobId ? -1 : 1))
     const isBack = verdicts.some(({ state }) => state === 'ready' || state === 'scheduled')
-    await session.commit(sealed.length === 0 ? [] : this.#ack(sealed), (error) => {
+    await session.commit(decoded.length === 0 ? [] : this.#ack(decoded), (error) => {
       const state = sqlState(error)
-      if (isRefusal(error, leaseLostReason)) return leaseLost(sealed[0]!.verdict.jobId, error)
-      // Behind a failed statement of the work every other fails too; the first is the reason.
+      if (isRefusal(error, leaseLostReason)) return leaseLost(decoded[0]!.verdict.jobId, error)
+      // After a failed statement of the work, every later one fails too. The first error has the reason.
       if (state === '25P02') return session.failure ?? error
       return session.canBeTriedAgain(error) ? conflict(error) : error
     })
     if (isBack) this.#space.positions.forget()
   }
 
-  #ack(sealed: readonly Sealed[]): readonly Step[] {
+  #ack(decoded: readonly DecodedVerdict[]): readonly Step[] {
     const { byIndex, lock, settleOrFail, settleFailedOrFail, finishOrFail } = this.#statements
-    const finish = finishValues(this.#space.namespace, sealed)
+    const finish = finishValues(this.#space.namespace, decoded)
     if (finish !== undefined) return [byIndex, { ...finishOrFail, values: finish }]
-    const values = verdictValues(this.#space.namespace, sealed)
-    const settle = haveFailed(sealed) ? settleFailedOrFail : settleOrFail
+    const values = verdictValues(this.#space.namespace, decoded)
+    const settle = haveFailed(decoded) ? settleFailedOrFail : settleOrFail
     return [byIndex, { ...lock, values: values.slice(0, 2) }, { ...settle, values }]
   }
 
@@ -151,7 +151,7 @@ export class Transactor {
     signal?.addEventListener('abort', abort)
     if (signal?.aborted) abort()
     try {
-      // The work may not notice that its transaction is over. Its later statements are refused, and its result is ignored.
+      // The work may not notice that its transaction has ended. Its later statements fail, and its result is ignored.
       work(session).then(resolve, reject)
       return await promise
     } catch (error) {
@@ -164,7 +164,7 @@ export class Transactor {
   }
 }
 
-/** The transaction of a group failed through a member that did not say so. */
+/** A member of a group broke the transaction without reporting an error. */
 class Broken extends Error {}
 
 async function undo(session: Session): Promise<void> {
@@ -176,13 +176,13 @@ async function undo(session: Session): Promise<void> {
   }
 }
 
-/** What one of a group is told that failed by itself. */
-function told(session: Session, error: unknown): unknown {
+/** The error for a member of a group that failed by itself. */
+function toMemberError(session: Session, error: unknown): unknown {
   if (error instanceof NotHeld) return leaseLost(error.message)
   return error === session.failure && session.canBeTriedAgain(error) ? conflict(error) : error
 }
 
-/** A verdict on an attempt that another of the group has ended, or whose token cannot be one. */
+/** A verdict on an attempt that another member has ended, or a malformed token. */
 class NotHeld extends Error {}
 
 function tookTooLong(timeoutMs: number): SignalboxError {

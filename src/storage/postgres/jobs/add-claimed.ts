@@ -5,8 +5,8 @@ import { storableKey } from './add.ts'
 import type { Scope } from './space.ts'
 
 /**
- * A job that is claimed as it is added: one commit instead of two. It may not overtake another job, so the same statement looks
- * whether one waits.
+ * Adds and claims a job in one statement: one commit instead of two. The job must not overtake another one, so the
+ * statement does nothing if the queue has a job that could run.
  */
 export async function addClaimed(
   { sender, namespace, schemaName }: Scope,

@@ -4,30 +4,32 @@ import { limitKeyOf } from '../../sql/limit-plan.ts'
 import { between, nowMs, perSchema, repeated, type Statement, sparse } from '../connection/statement.ts'
 
 /**
- * Adding jobs. Without unique keys it is one plain insert. With them, the unique index decides which job is first, also between
- * racing adds and within one statement; the others answer with the job that has the key. A key whose holder this statement's snapshot
- * cannot show (it was written, or freed, in between) is reported as unresolved, and the caller asks again for those.
+ * Adds jobs. Without unique keys it is one plain insert. With them, the unique index decides which job gets the key,
+ * also between racing adds and within one statement; the other adds answer with the job that has the key. The snapshot
+ * of the statement may not show the holder, if the holder was written or freed meanwhile. Then the caller repeats the
+ * add.
  *
- * Jobs that depend on others go in as `waiting`, and what they wait for behind them, once it is known which were written.
+ * Jobs that depend on others are added as `waiting`. A second statement adds the dependencies of the jobs that were
+ * written.
  */
 export interface AddStatements {
   readonly plain: Statement
-  /** As `plain`, for jobs that differ in id and payload alone. */
+  /** Like `plain`, for jobs that differ only in id and payload. */
   readonly alike: Statement
-  /** The same two, which also send a wake-up as they commit: their last two values are its channel and what to say. */
+  /** The same two with a wake-up at their commit. Their last two values are its channel and payload. */
   readonly plainWaking: Statement
   readonly alikeWaking: Statement
   readonly unique: Statement
-  /** As `unique`, for jobs of which some depend on others. */
+  /** Like `unique`, for lists in which some jobs depend on others. */
   readonly blocked: Statement
   readonly dependencies: Statement
 }
 
-/** What the statement with unique keys answers for each job. */
+/** The answer of `unique` for each job. */
 export interface AddRow {
   readonly nr: number
   readonly holder: string | null
-  /** The lease of the holder ran out, so it may be dead. */
+  /** The lease of the holder expired, so the holder may be dead. */
   readonly lapsed: boolean
 }
 
@@ -56,7 +58,7 @@ given AS MATERIALIZED (
   const unique = (state: string) => `
 WITH ${given},
 added AS (
-  -- In one order, so that two adds of the same keys wait for each other and never in a ring.
+  -- All adds lock keys in one order, so that two adds of the same keys do not deadlock.
   ${insert(state)} ORDER BY g.queue COLLATE "C", g.unique_key, g.nr
   ON CONFLICT (namespace, queue, unique_key) WHERE unique_key IS NOT NULL DO NOTHING
   RETURNING id, queue, unique_key
@@ -128,16 +130,15 @@ export function addValues(namespace: string, jobs: readonly NewJob[], storeId: s
   ]
 }
 
-/** A key that no text of Postgres can hold counts as none. */
+/** The limit key, or null if Postgres cannot store it as text. */
 export function storableKey(meta: string | null): string | null {
   const key = limitKeyOf(meta)
   return key?.includes('\0') ? null : key
 }
 
 /**
- * The values of `alike`, or undefined when the jobs are not. Most lists are of one kind and say nothing else: what they
- * have in common is sent once and not computed for each row, which makes an insert a third cheaper; and texts that are
- * merely put between others need no quotes.
+ * The values of `alike`, or undefined if the jobs differ in more than id and payload. Most lists have one kind and no
+ * options. Sending their common values once makes an insert a third cheaper. Joined texts need no quotes.
  */
 export function alikeValues(namespace: string, jobs: readonly NewJob[]): unknown[] | undefined {
   const { queue, kind, priority, maxAttempts, due } = jobs[0]!
@@ -172,12 +173,12 @@ export function alikeValues(namespace: string, jobs: readonly NewJob[]): unknown
   ]
 }
 
-/** Whether it comes out again as one text. What is not even text is left to the database to refuse. */
+/** Whether `string_to_array` returns this text whole. The database refuses a value that is not text. */
 function isSingle(text: string): boolean {
   return typeof text === 'string' && text !== '' && !text.includes(between)
 }
 
-/** How jobs without unique keys and dependencies are added. */
+/** Chooses the statement for jobs without unique keys and dependencies. */
 export function plainAdd(
   { alike, plain, alikeWaking, plainWaking }: AddStatements,
   namespace: string,
@@ -191,12 +192,15 @@ export function plainAdd(
 
 export interface PlainAdd {
   readonly statement: Statement
-  /** The same with a wake-up, whose two values come last. */
+  /** The same with a wake-up. Its two values come last. */
   readonly waking: Statement
   readonly values: unknown[]
 }
 
-/** How jobs with unique keys or dependencies are added. With a store id, only in that store's database. */
+/**
+ * Chooses the statement for jobs with unique keys or dependencies. With a store id, it adds only in that store's
+ * database.
+ */
 export function uniqueAdd(
   { unique, blocked }: AddStatements,
   namespace: string,
@@ -208,7 +212,7 @@ export function uniqueAdd(
   return { statement: blocked, values: [...values, jobs.map(isBlocked)] }
 }
 
-/** Whether jobs are added by one statement that is sent at once: none has a unique key or waits for something. */
+/** Whether one statement is enough: no job has a unique key or a dependency. */
 export function isOneStatement(jobs: readonly NewJob[]): boolean {
   return jobs.every((job) => job.uniqueKey === null && !isBlocked(job))
 }
@@ -217,7 +221,7 @@ function isBlocked({ dependsOn }: NewJob): boolean {
   return dependsOn !== null && dependsOn !== undefined
 }
 
-/** The values of `dependencies`; undefined: none of the written jobs depends on anything. */
+/** The values of `dependencies`; undefined if no written job depends on anything. */
 export function dependencyValues(
   namespace: string,
   jobs: readonly NewJob[],
@@ -236,7 +240,9 @@ export function dependencyValues(
   ]
 }
 
-/** The answers in order; undefined where the holder of the key could not be told, and must be asked for again. */
+/**
+ * The answers in order; undefined where the snapshot did not show the holder of the key, so the add must be repeated.
+ */
 export function readAdded(jobs: readonly NewJob[], rows: readonly AddRow[]): readonly (Added | undefined)[] {
   const answers: (Added | undefined)[] = jobs.map(() => undefined)
   for (const { nr, holder } of rows) {

@@ -6,7 +6,7 @@ import { sqlState } from '../connection/failures.ts'
 import { inOnePacket } from '../connection/pipeline.ts'
 import type { Sender } from '../connection/sender.ts'
 import type { Runner } from '../connection/statement.ts'
-import type { Ride } from '../notifier.ts'
+import type { CarriedWakeUp } from '../notifier.ts'
 import {
   type AddRow,
   addStatements,
@@ -20,7 +20,7 @@ import {
 import { reclaimThese } from './reclaim.ts'
 import type { Scope } from './space.ts'
 
-/** Adds jobs. Several are all written or none. With one topic in `wakeUps`, the wake-up goes along. */
+/** Adds jobs, all or none. With one topic in `wakeUps`, the wake-up goes out with the write. */
 export function add(
   scope: Scope,
   jobs: readonly NewJob[],
@@ -35,25 +35,30 @@ async function addPlain(
   wakeUps: readonly string[],
 ): Promise<readonly Added[]> {
   const plain = plainAdd(addStatements(schemaName), namespace, jobs)
-  // In a transaction it would be woken before there is anything to find.
-  const ride = wakeUps.length === 1 && !sender.isOneTransaction ? notifier.ride(wakeUps[0]!) : undefined
-  if (ride === undefined) await sender.run(plain.statement, plain.values)
-  else if (ride.isRare) await runWaking(sender, plain, ride)
-  else await runAndWake(sender, plain, ride)
+  // Inside a transaction the wake-up would come before the commit, when workers find no job yet.
+  const wakeUp =
+    wakeUps.length === 1 && !sender.isOneTransaction ? notifier.carryWakeUp(wakeUps[0]!) : undefined
+  if (wakeUp === undefined) await sender.run(plain.statement, plain.values)
+  else if (wakeUp.mayJoinWrite) await runWaking(sender, plain, wakeUp)
+  else await runAndWake(sender, plain, wakeUp)
   return jobs.map(({ id }) => ({ id, duplicate: false }))
 }
 
 /**
- * Sends the wake-up inside the transaction that adds the jobs, so listeners hear it exactly at the commit. Postgres commits
- * transactions with NOTIFY one after the other in the whole database, so only rare wake-ups go this way. Losing a
- * wake-up is allowed, losing a job is not: if the database refuses the wake-up, the job is added without it.
+ * Sends the wake-up inside the transaction that adds the jobs, so listeners get it exactly at the commit. Postgres
+ * commits transactions with NOTIFY one after the other in the whole database, so only rare wake-ups go this way. Losing
+ * a wake-up is allowed, losing a job is not: if the database refuses the wake-up, the job is added without it.
  */
-async function runWaking(sender: Sender, { statement, waking, values }: PlainAdd, ride: Ride): Promise<void> {
+async function runWaking(
+  sender: Sender,
+  { statement, waking, values }: PlainAdd,
+  wakeUp: CarriedWakeUp,
+): Promise<void> {
   let isSent = false
   try {
     await sender.use(async (client) => {
       try {
-        await sender.send(client, waking, [...values, ...ride.values])
+        await sender.send(client, waking, [...values, ...wakeUp.values])
         isSent = true
       } catch (error) {
         if (!wakeRefusals.has(sqlState(error) ?? '')) throw error
@@ -61,27 +66,27 @@ async function runWaking(sender: Sender, { statement, waking, values }: PlainAdd
       }
     })
   } finally {
-    ride.over(isSent)
+    wakeUp.ended(isSent)
   }
 }
 
 /** Both go out in one packet, as two transactions. The caller does not wait for the wake-up. */
-function runAndWake(sender: Sender, { statement, values }: PlainAdd, ride: Ride): Promise<void> {
+function runAndWake(sender: Sender, { statement, values }: PlainAdd, wakeUp: CarriedWakeUp): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const both = sender.use(async (client) => {
     const [written, woken] = inOnePacket(client, () => [
       sender.send(client, statement, values),
-      sender.send(client, ride.statement, ride.values),
+      sender.send(client, wakeUp.statement, wakeUp.values),
     ])
     // A lost wake-up is harmless: listeners poll as well.
     woken!.catch(() => undefined)
     await written
-    ride.over(true)
+    wakeUp.ended(true)
     resolve()
     await woken!.catch(() => undefined)
   })
   both.catch((error) => {
-    ride.over(false)
+    wakeUp.ended(false)
     reject(error)
   })
   return promise
@@ -89,7 +94,7 @@ function runAndWake(sender: Sender, { statement, values }: PlainAdd, ride: Ride)
 
 async function addUnique(scope: Scope, jobs: readonly NewJob[]): Promise<readonly Added[]> {
   for (let tries = 0; tries < 20; tries++) {
-    // Several jobs are all written or none, so what cannot be answered yet is taken back and begun anew.
+    // All jobs are written or none, so an add without all its answers is rolled back and repeated.
     const { answers, lapsed } = await scope.sender.allOrNothing(
       (client) => tryUnique(scope, client, jobs, tries === 0),
       ({ answers }) => answers !== undefined,
@@ -117,7 +122,7 @@ async function tryUnique(
   const { statement, values } = uniqueAdd(statements, namespace, jobs, null)
   const { rows } = await sender.send<AddRow & Record<string, unknown>>(client, statement, values)
   const answers = readAdded(jobs, rows)
-  // A holder whose lease ran out may be dead, which frees its key.
+  // A holder whose lease expired may be dead. Reclaiming it frees its key.
   const lapsed = isFirst ? lapsedOf(rows) : []
   const isWhole = lapsed.length === 0 && answers.every((answer) => answer !== undefined)
   if (!isWhole) return { answers: undefined, lapsed }
@@ -126,7 +131,7 @@ async function tryUnique(
   return { answers: answers as readonly Added[], lapsed }
 }
 
-/** Adds in the caller's transaction: what was written stays, and only jobs without an answer are tried again. */
+/** Adds in the caller's transaction. Written jobs stay, and only jobs without an answer are tried again. */
 export async function addIn(
   scope: Scope,
   client: Runner,
@@ -161,7 +166,7 @@ export async function addIn(
 /** The database refused the wake-up: its queue is full, other wake-ups blocked it, or the user may not NOTIFY. */
 const wakeRefusals = new Set(['54000', '55P03', '42501'])
 
-/** The holders of keys whose lease ran out. */
+/** The holders of unique keys whose lease expired. */
 function lapsedOf(rows: readonly AddRow[]): readonly string[] {
   return [...new Set(rows.filter(({ lapsed }) => lapsed).map(({ holder }) => holder!))].sort()
 }

@@ -5,8 +5,9 @@ import { carried, ending } from './settle.ts'
 import { runIn, type Scope } from './space.ts'
 
 /**
- * Cancelling. A job that does not run ends at once. The row of a running job may be locked by a user's transaction for long, so the
- * request is written beside it, in `job_cancel`. A job may move between two looks; after a few, there is no such job.
+ * Cancels jobs. A job that does not run ends at once. A user's transaction may lock the row of a running job for long,
+ * so the store writes the request to another table, `job_cancel`. A job may change its state between two statements, so
+ * the store tries a few times before it answers that there is no such job.
  */
 const cancelStatements = perSchema((s) => {
   return {
@@ -24,7 +25,7 @@ over AS (
 heeded AS (DELETE FROM ${s}.job_cancel c USING gone WHERE c.namespace = $1 AND c.job_id = gone.id)
 SELECT id FROM gone`,
     },
-    // Writes the request; answers also whether the job's lease ran out.
+    // Writes the request, and answers whether the job's lease expired.
     request: {
       name: 'sb_cancel_request',
       text: `
@@ -42,13 +43,13 @@ SELECT lapsed FROM running`,
   }
 })
 
-const mostLooks = 3
+const maxTries = 3
 const cancelled: CancelAnswer = { state: 'cancelled', cancelRequested: false }
 
-/** Cancels a job, or requests it of the worker that has it. */
+/** Cancels a job, or requests the cancellation if it runs. */
 export async function cancel(scope: Scope, id: string): Promise<CancelAnswer | undefined> {
   const { cancelIdle, request, ended } = cancelStatements(scope.schemaName)
-  for (let looks = 0; looks < mostLooks; looks++) {
+  for (let tries = 0; tries < maxTries; tries++) {
     if ((await runIn(scope, cancelIdle, id)).length > 0) return cancelled
     const [running] = await runIn<{ lapsed: boolean }>(scope, request, id)
     if (running?.lapsed === true) {
@@ -56,7 +57,7 @@ export async function cancel(scope: Scope, id: string): Promise<CancelAnswer | u
       continue
     }
     if (running !== undefined) {
-      // It may have become ready again just before the request was visible; then it ends here.
+      // The job may have become ready again just before the request was visible: cancel it now.
       if ((await runIn(scope, cancelIdle, id)).length > 0) return cancelled
       return { state: 'running', cancelRequested: true }
     }

@@ -20,20 +20,22 @@ import { type PreparedRow, reclaimStatements } from './reclaim.ts'
 import type { Scope } from './space.ts'
 
 /**
- * Claiming: one statement locks the best ready jobs of the queues without limits, passing over rows that others have locked, and
- * gives them a lease. While a job fell due or a lease ran out, it takes nothing and answers so: those jobs may go first. Then
- * `prepare` (reclaim.ts) makes them ready and the claim follows it in the same packet.
+ * Claims jobs. One statement locks the first ready jobs of the queues without limits, skips rows that others have
+ * locked, and leases the jobs. If a job fell due or a lease expired, the statement takes nothing, because those jobs
+ * may come first. Then the claimer sends `prepare` (reclaim.ts), which makes them ready, and the claim again, in one
+ * packet.
  *
- * Claims of one process that look for the same share a statement: it takes as many jobs as all of them want, and gives each claim its
- * share under a lease of its own. A claim that comes alone waits for no other.
+ * Claims of one process with the same queues and kinds share a statement. It takes as many jobs as all of them want,
+ * and each claim gets its share under a separate lease. A single claim waits for no other.
  *
- * limit-claim.ts claims from queues with limits. Where a claim is over both kinds, each kind goes first every other time, so that
- * neither keeps the other waiting.
+ * limit-claim.ts claims from queues with limits. If a claim names queues of both kinds, each kind goes first every
+ * other time, so that neither starves the other.
  */
 export const claimStatement: (schema: string) => Statement = perSchema((s) => {
-  // Each queue has two ranges in the index: jobs without a limit key, and jobs with one. Where several ranges have
-  // jobs, the claim first counts how many of the best are in which, then locks that many of each: locking `limit` rows in every range
-  // would keep others from jobs that are not taken. Values stand in a SELECT so that the planner cannot look at them and plan each claim anew.
+  // Each queue has two ranges in the index: jobs without a limit key, and jobs with one. If several ranges have jobs,
+  // the claim counts how many of the first jobs are in each range and locks only those. Locking `limit` rows in every
+  // range would hide jobs from other claims. Values stand in a SELECT so that the planner keeps one plan for all
+  // values.
   const now = '(SELECT now FROM clock)'
   const eligible = `p.namespace = $1 AND p.state = 'ready'
         AND ((SELECT $3::text[]) IS NULL OR p.kind = ANY ((SELECT $3::text[])::text[]))
@@ -88,29 +90,29 @@ ${handOut(s, {
 })}
 SELECT ${claimedColumns(s)} FROM taken t
 UNION ALL
--- One more row is about the claim itself.
+-- The last row has the facts of the claim.
 SELECT ${'NULL, '.repeat(claimedCount - 1)} json_build_array(
   (SELECT is_so FROM first), ARRAY (SELECT queue FROM control WHERE is_limited),
   extract(epoch FROM clock_timestamp() - (SELECT began FROM clock))::float8 * 1000, ${now})::text`,
   }
 })
 
-/** Whether something goes first, which queues have limits, how long the claim took, and the time. */
-type AboutClaim = readonly [
+/** Whether other jobs must be prepared first, which queues have limits, how long the statement took, and the time. */
+type ClaimFacts = readonly [
   isRefused: boolean,
   limited: readonly string[],
   tookMs: number | null,
   now: number,
 ]
 
-/** Before every job there can be. */
+/** The position before all jobs. */
 const front: Place = { rank: -(2 ** 40), at: Number.MIN_SAFE_INTEGER, id: '' }
 
 export class Claimer {
   readonly #scope: Scope
   readonly #limits: LimitClaimer
-  /** Claims that wait for a statement or have one under way, by what they look for. */
-  readonly #groups = new Map<string, Batcher<Ask, Look>>()
+  /** Claims that wait for a statement or have one in flight, by queues and kinds. */
+  readonly #groups = new Map<string, Batcher<PendingClaim, ClaimResult>>()
 
   constructor(scope: Scope) {
     this.#scope = scope
@@ -126,19 +128,19 @@ export class Claimer {
     const isAll = known.length === queues.length
     const isFirst = known.length > 0 && (isAll || limited.comeFirst())
     const first = isFirst ? await this.#limits.claim(request, known, limit) : []
-    // A queue may have lost its limits meanwhile, which the claim from it has noted.
+    // A queue may have lost its limits meanwhile. The claim from it has recorded that.
     if (first.length >= limit || (isAll && queues.every((queue) => limited.has(queue)))) return first
-    return this.#andMore(first, limit, async (left) => {
+    return this.#claimRest(first, limit, async (left) => {
       const { jobs, limited: named } = await this.#claimFree(request, queues, left)
       for (const queue of queues) limited.record(queue, named.includes(queue))
       const others = named.filter((queue) => !isFirst || !known.includes(queue))
       if (others.length === 0) return jobs
-      return this.#andMore(jobs, left, (rest) => this.#limits.claim(request, others, rest))
+      return this.#claimRest(jobs, left, (rest) => this.#limits.claim(request, others, rest))
     })
   }
 
-  /** Jobs that were taken must be answered, even if the claim of more fails; unless all of it is one transaction. */
-  async #andMore(
+  /** Claims more jobs. If that fails, answers the jobs that are claimed already, unless all is one transaction. */
+  async #claimRest(
     jobs: readonly ClaimedRecord[],
     limit: number,
     more: (left: number) => Promise<readonly ClaimedRecord[]>,
@@ -153,62 +155,65 @@ export class Claimer {
     }
   }
 
-  /** Claims from queues without limits; answers also which of the queues have limits. */
-  async #claimFree(request: ClaimRequest, queues: readonly string[], limit: number): Promise<Look> {
+  /** Claims from queues without limits. Answers also which of the queues have limits. */
+  async #claimFree(request: ClaimRequest, queues: readonly string[], limit: number): Promise<ClaimResult> {
     const key = JSON.stringify([queues, request.kinds])
-    const ask: Ask = { request, limit, nonce: createNonce() }
-    const sought: Sought = { key, queues, kinds: request.kinds }
-    if (this.#scope.sender.isOneTransaction) return (await this.#claimTogether(sought, [ask]))[0]!
-    const group = this.#groups.get(key) ?? this.#createGroup(sought)
+    const pending: PendingClaim = { request, limit, nonce: createNonce() }
+    const target: ClaimTarget = { key, queues, kinds: request.kinds }
+    if (this.#scope.sender.isOneTransaction) return (await this.#claimTogether(target, [pending]))[0]!
+    const group = this.#groups.get(key) ?? this.#createGroup(target)
     try {
-      return await group.add(ask)
+      return await group.add(pending)
     } finally {
       if (group.isIdle) this.#groups.delete(key)
     }
   }
 
-  /** Two statements may be under way: while one commits, the database works on the other. */
-  #createGroup(sought: Sought): Batcher<Ask, Look> {
-    const group = new Batcher<Ask, Look>({
-      run: (asks) => this.#claimTogether(sought, asks),
-      maxItems: mostClaimers,
+  /** Two statements may be in flight: while one commits, the database works on the other. */
+  #createGroup(target: ClaimTarget): Batcher<PendingClaim, ClaimResult> {
+    const group = new Batcher<PendingClaim, ClaimResult>({
+      run: (claims) => this.#claimTogether(target, claims),
+      maxItems: maxSharedClaims,
       maxInFlight: 2,
       isItemError: isValueError,
     })
-    this.#groups.set(sought.key, group)
+    this.#groups.set(target.key, group)
     return group
   }
 
-  async #claimTogether(sought: Sought, asks: readonly Ask[]): Promise<readonly Look[]> {
+  async #claimTogether(
+    target: ClaimTarget,
+    claims: readonly PendingClaim[],
+  ): Promise<readonly ClaimResult[]> {
     const { positions } = this.#scope
-    using look = positions.begin(sought.key)
+    using look = positions.begin(target.key)
     const from = look.from ?? front
-    const straight = await this.#send(sought, asks, from, false)
-    const seen = straight.isRefused ? await this.#send(sought, asks, from, true) : straight
+    const direct = await this.#send(target, claims, from, false)
+    const seen = direct.isRefused ? await this.#send(target, claims, from, true) : direct
     if (look.from === undefined) look.record({ tookMs: seen.tookMs, now: seen.now, place: seen.last })
     else if (seen.last === undefined) {
-      // Nothing from the middle of the queue on: there may be jobs before it.
+      // No job behind the remembered position: there may be jobs before it.
       positions.forget()
-      return (await this.#send(sought, asks, front, true)).looks
+      return (await this.#send(target, claims, front, true)).results
     } else look.advance(seen.last)
-    return seen.looks
+    return seen.results
   }
 
-  /** `isPrepared`: what goes first is made ready, in the same packet. */
+  /** Sends the claim. `isPrepared`: sends `prepare` before it, in the same packet. */
   async #send(
-    { queues, kinds }: Sought,
-    asks: readonly Ask[],
+    { queues, kinds }: ClaimTarget,
+    claims: readonly PendingClaim[],
     from: Place,
     isPrepared: boolean,
-  ): Promise<Seen> {
+  ): Promise<StatementResult> {
     const { namespace, schemaName, positions, sender } = this.#scope
     const values = [
-      ...[namespace, queues, kinds, asks.reduce((sum, { limit }) => sum + limit, 0)],
-      asks.map(({ nonce }) => nonce),
-      asks.map(({ request }) => request.workerId),
-      asks.map(({ request }) => request.leaseMs),
+      ...[namespace, queues, kinds, claims.reduce((sum, { limit }) => sum + limit, 0)],
+      claims.map(({ nonce }) => nonce),
+      claims.map(({ request }) => request.workerId),
+      claims.map(({ request }) => request.leaseMs),
       ...[isPrepared, from.rank, from.at, from.id],
-      firstRows(asks),
+      firstRows(claims),
     ]
     const rows = await sender.use((client) =>
       inOnePacket(client, async () => {
@@ -221,43 +226,43 @@ export class Claimer {
           : undefined
         const claiming = sender.sendForTexts(client, claimStatement(schemaName), values)
         const [prepared, claimed] = await Promise.allSettled([preparing, claiming])
-        // In one transaction nothing works behind a statement that failed; the first says why.
+        // In one transaction every statement after a failed one fails too: the first error has the reason.
         if (claimed.status === 'rejected') {
-          const isBehind = prepared.status === 'rejected' && sqlState(claimed.reason) === '25P02'
-          throw isBehind ? prepared.reason : claimed.reason
+          const isConsequence = prepared.status === 'rejected' && sqlState(claimed.reason) === '25P02'
+          throw isConsequence ? prepared.reason : claimed.reason
         }
-        const isMoved = prepared.status === 'rejected' || prepared.value?.rows[0]?.moved
-        if (isMoved) sender.onCommit(() => positions.forget())
+        const becameReady = prepared.status === 'rejected' || prepared.value?.rows[0]?.moved
+        if (becameReady) sender.onCommit(() => positions.forget())
         return claimed.value
       }),
     )
-    return readClaim(rows, asks)
+    return readClaim(rows, claims)
   }
 }
 
-function readClaim(rows: readonly ClaimedRow[], asks: readonly Ask[]): Seen {
-  const about = rows.at(-1)!.at(-1)!
-  const [isRefused, limited, tookMs, now] = JSON.parse(about) as AboutClaim
-  const looks = asks.map(() => ({ jobs: [] as ClaimedRecord[], limited }))
+function readClaim(rows: readonly ClaimedRow[], claims: readonly PendingClaim[]): StatementResult {
+  const facts = rows.at(-1)!.at(-1)!
+  const [isRefused, limited, tookMs, now] = JSON.parse(facts) as ClaimFacts
+  const results = claims.map(() => ({ jobs: [] as ClaimedRecord[], limited }))
   for (let at = 0; at < rows.length - 1; at++) {
     const row = rows[at]!
-    const { nonce, request } = asks[claimerOf(row) - 1]!
-    looks[claimerOf(row) - 1]!.jobs.push(decodeClaimedRow(row, nonce, request.workerId))
+    const { nonce, request } = claims[claimerOf(row) - 1]!
+    results[claimerOf(row) - 1]!.jobs.push(decodeClaimedRow(row, nonce, request.workerId))
   }
   let last: ClaimedRecord | undefined
-  for (const { jobs } of looks) {
+  for (const { jobs } of results) {
     jobs.sort(byOrder)
     const own = jobs.at(-1)
     if (own && (last === undefined || byOrder(last, own) < 0)) last = own
   }
   const place = last && { rank: -last.priority, at: last.runAt, id: last.id }
-  return { looks, last: place, isRefused, tookMs: tookMs ?? 0, now }
+  return { results, last: place, isRefused, tookMs: tookMs ?? 0, now }
 }
 
-/** The number of each claimer's first row, counted from 1. */
-function firstRows(asks: readonly Ask[]): readonly number[] {
+/** The number of the first row of each claim, counted from 1. */
+function firstRows(claims: readonly PendingClaim[]): readonly number[] {
   let next = 1
-  return asks.map(({ limit }) => {
+  return claims.map(({ limit }) => {
     const first = next
     next += limit
     return first
@@ -265,36 +270,36 @@ function firstRows(asks: readonly Ask[]): readonly number[] {
 }
 
 /** The most claims of one statement. */
-const mostClaimers = 100
+const maxSharedClaims = 100
 
-/** What claims must have in common to share a statement. */
-interface Sought {
+/** The queues and kinds of a claim. Claims with equal ones share a statement. */
+interface ClaimTarget {
   readonly key: string
   readonly queues: readonly string[]
   readonly kinds: readonly string[] | null
 }
 
-/** One claim. */
-interface Ask {
+/** One claim that waits for its statement. */
+interface PendingClaim {
   readonly request: ClaimRequest
   readonly limit: number
   readonly nonce: string
 }
 
-/** What one claim got. */
-interface Look {
+/** The answer to one claim. */
+interface ClaimResult {
   readonly jobs: readonly ClaimedRecord[]
-  /** Those of the queues that have limits and are not paused. */
+  /** The queues of the claim that have limits and are not paused. */
   readonly limited: readonly string[]
 }
 
-/** What a statement answers. */
-interface Seen {
-  /** For each claim. */
-  readonly looks: readonly Look[]
-  /** The place of the last job that was taken. */
+/** The answer of one statement. */
+interface StatementResult {
+  /** One result for each claim. */
+  readonly results: readonly ClaimResult[]
+  /** The position of the last claimed job. */
   readonly last: Place | undefined
-  /** A job fell due or a lease ran out, so nothing was taken. */
+  /** A job fell due or a lease expired, so the statement took nothing. */
   readonly isRefused: boolean
   readonly tookMs: number
   readonly now: number

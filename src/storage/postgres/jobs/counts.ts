@@ -4,10 +4,10 @@ import type { Sender } from '../connection/sender.ts'
 import { nowMs, perSchema, type Statement } from '../connection/statement.ts'
 import { hashOfId, isInSample, sampleShare } from '../schema.ts'
 
-/** How many entries of the sample an estimate reads. Its error is about one by the root of them: 5 %. */
+/** How many entries of the sample an estimate reads. The error is about 1/√400, or 5 %. */
 const sampleRows = 400
 
-/** Each state has an index of its own, in the order of queues. */
+/** Each state has its index, in the order of queues. */
 export function createWalks({ now }: LayoutDialect): JobLayout['walks'] {
   const live: Pick<JobWalk, 'from' | 'runAt'> = { from: '@job_queue q', runAt: 'q.run_at' }
   return {
@@ -55,8 +55,8 @@ const stored: Readonly<Record<string, string>> = {
 }
 
 /**
- * Estimates from the sample, one of `sampleShare` jobs in the order of a hash of their ids. Hashes are spread evenly: if the
- * first entries reach to a tenth of the range of hashes, the sample has ten times as many.
+ * Estimates from the sample, one of `sampleShare` jobs in the order of a hash of their ids. Hashes are spread evenly:
+ * if the first entries reach to a tenth of the range of hashes, the sample has ten times as many.
  */
 export function createEstimate(
   sender: Sender,
@@ -91,7 +91,7 @@ FROM (
   const place = '(limit_key IS NOT NULL), (-priority::bigint)'
   const ready = `SELECT ${place}, run_at FROM ${s}.job_queue WHERE namespace = $1 AND queue = $2 AND state = 'ready'`
   return {
-    // Hops from priority to priority along the index of ready jobs, which has those with a limit key last.
+    // Steps from priority to priority along the index of ready jobs, where jobs with a limit key come last.
     oldest: {
       name: 'sb_oldest_ready',
       text: `

@@ -3,17 +3,17 @@ import { encodeToken } from '../../token.ts'
 import { nowMs } from '../connection/statement.ts'
 
 /**
- * Handing out jobs whose rows are locked: the end of every statement that claims, and how its answer is read. The rows are locked, so
- * they cannot move, and are found by their places.
+ * Leases jobs whose rows are locked. Every statement that claims ends with this part; the decoders of its rows are here
+ * too. A locked row cannot move, so its `ctid` finds it.
  */
 export interface HandOut {
-  /** A table `g` with the places (`ctid`) of the locked rows, and what the expressions below need. */
+  /** A table `g` with the `ctid` of each locked row as `place`, and the columns that the expressions below use. */
   readonly places: string
   readonly nonce: string
   readonly workerId: string
   readonly startedAt: string
   readonly leaseMs: string
-  /** Which of several claimers gets the row, counted from 1. */
+  /** The number of the claim that gets the row, counted from 1. */
   readonly claimer: string
 }
 
@@ -33,8 +33,8 @@ export function handOut(
 }
 
 /**
- * The columns of a row `t` that was taken; $1 is the namespace. What most jobs do not have is one column: a column for each would
- * cost every row a little.
+ * The columns of a claimed row `t`; $1 is the namespace. Values that most jobs lack share one column, because a column
+ * for each would make every row slower.
  */
 export function claimedColumns(s: string): string {
   const isCancelled = `t.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1)`
@@ -46,18 +46,18 @@ export function claimedColumns(s: string): string {
               t.meta, ${isCancelled})::text END`
 }
 
-/** A row of the answer, by position and as text: objects with twenty keys cost more than the rest of a claim. */
+/** A row of the answer as an array of texts: objects with twenty keys cost more than the rest of a claim. */
 export type ClaimedRow = readonly (string | null)[]
 
-/** How many columns a row has. */
+/** The number of columns of a row. */
 export const claimedCount = 13
 
-/** The number of the claimer in a row of the answer. */
+/** The number of the claim that gets this row, counted from 1. */
 export function claimerOf(row: ClaimedRow): number {
   return Number(row[11])
 }
 
-/** What most jobs do not have. */
+/** Values that most jobs lack. */
 type RareColumns = readonly [
   priority: number,
   handBackCount: number,
@@ -104,13 +104,13 @@ export function decodeClaimedRow(row: ClaimedRow, nonce: string, workerId: strin
   }
 }
 
-/** The order of claims, for rows of `job_queue p`. */
+/** The order of claims in SQL, for rows of `job_queue p`. */
 export const order = '(-p.priority::bigint), p.run_at, p.id'
 
-/** The order of claims; RETURNING promises none. */
+/** The order of claims. RETURNING does not guarantee an order. */
 export function byOrder(a: InOrder, b: InOrder): number {
   return b.priority - a.priority || a.runAt - b.runAt || (a.id < b.id ? -1 : 1)
 }
 
-/** What the order of claims goes by. */
+/** The fields that decide the order of claims. */
 export type InOrder = Pick<ClaimedRecord, 'priority' | 'runAt' | 'id'>

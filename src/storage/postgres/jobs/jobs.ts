@@ -24,16 +24,17 @@ import { reclaim } from './reclaim.ts'
 import { prune, remove } from './remove.ts'
 import { cancelRequests, outcomes, renew } from './renew.ts'
 import { retry, retryDead } from './retry.ts'
-import { type Sealed, type Settled, settle, settleIn, trySettle } from './settle.ts'
+import { type DecodedVerdict, type Settled, settle, settleIn, trySettle } from './settle.ts'
 import type { Scope, Space } from './space.ts'
 
 type Work = (tx: StoreTransaction) => Promise<Verdict>
 
 /**
- * The JobStore of Postgres: each verb is a file. sql/schema/jobs.ts says how the tables work. `sender` runs what is not in a
- * transaction of a handler's or a caller's.
+ * The JobStore of Postgres: each verb is a file. sql/schema/jobs.ts explains the tables. `sender` runs all statements
+ * outside the transactions of handlers and callers.
  *
- * Verdicts and renewals that come one by one share statements, as claims do (claim.ts). One that comes alone waits for no other.
+ * Single verdicts and renewals that arrive together share statements, as claims do (claim.ts). A lone one waits for no
+ * other.
  */
 export function createPostgresJobs(
   connections: Connections,
@@ -45,7 +46,10 @@ export function createPostgresJobs(
   const claimer = new Claimer(scope)
   const transactor = new Transactor(connections, space)
   const sharing = { maxItems: 500, maxInFlight: 2, isItemError: isValueError }
-  const verdicts = new Batcher<Sealed, Settled>({ ...sharing, run: (sealed) => trySettle(scope, sealed) })
+  const verdicts = new Batcher<DecodedVerdict, Settled>({
+    ...sharing,
+    run: (decoded) => trySettle(scope, decoded),
+  })
   const renewals = new Map<number, Batcher<LeaseRef, Renewal | undefined>>()
 
   async function renewOne(ref: LeaseRef, leaseMs: number): Promise<readonly Renewal[]> {
@@ -62,7 +66,7 @@ export function createPostgresJobs(
     }
   }
 
-  /** The renewal of each, undefined where the lease is lost. */
+  /** The renewal of each lease; undefined if the lease is lost. */
   async function renewEach(
     refs: readonly LeaseRef[],
     leaseMs: number,
@@ -84,7 +88,7 @@ export function createPostgresJobs(
       positions.added(jobs)
       return added
     },
-    // A job that may not be claimed here may be added, for others.
+    // This program may add jobs to a schema from which it must not claim.
     addClaimed: async (job, request) => (schema.isRefusing() ? undefined : addClaimed(scope, job, request)),
     async claim(request) {
       schema.refuse()
@@ -120,8 +124,9 @@ export function createPostgresJobs(
 }
 
 /**
- * The namespaces in which a live job of that queue has a unique key. It goes from namespace to namespace by the index of
- * the keys, two looks each, however many jobs there are. `s` is the schema's name, quoted.
+ * Lists the namespaces in which a live job of this queue has a unique key. The statement steps from namespace to
+ * namespace along the index of the keys, so its time does not depend on the number of jobs. `s` is the quoted schema
+ * name.
  */
 export async function listQueued(
   connections: Connections,

@@ -16,7 +16,7 @@ import { order } from './hand-out.ts'
 
 const request = 'LEFT JOIN @job_cancel c ON c.namespace = q.namespace AND c.job_id = q.id'
 
-/** The conditions by which live jobs are found that are in a state at this moment; undefined: none of them can be. */
+/** The condition for live jobs in each state at this moment; undefined: no live job can be in it. */
 function liveWhere({ now }: LayoutDialect): Readonly<Record<JobState, string | undefined>> {
   const expired = `q.state = 'running' AND q.lease_ends_at <= ${now}`
   return {
@@ -31,7 +31,7 @@ function liveWhere({ now }: LayoutDialect): Readonly<Record<JobState, string | u
   }
 }
 
-/** The same for the history. A partial index is used where its condition is said word for word. */
+/** The same for the history. Postgres uses a partial index only if the statement repeats its condition literally. */
 const endedWhere: Readonly<Partial<Record<JobState, string>>> = {
   completed: `h.state = 'completed'`,
   dead: `h.state = 'dead' AND h.state <> 'completed'`,
@@ -71,7 +71,7 @@ SELECT kind, count(*) AS jobs, min(run_at) AS oldest FROM (${[false, true]
   }
 }
 
-/** Jobs in the front are locked as they are read: a claim passes over jobs that others hold, and takes what comes behind them. */
+/** Locks the jobs at the front as it reads them: a claim skips jobs that others have locked and takes the next ones. */
 function createLimitLayout(d: LayoutDialect): LimitLayout {
   const ready = `p.namespace = :namespace AND p.queue = :queue AND p.state = 'ready'`
   const select = (where: string, limit = ':limit') => `
@@ -86,7 +86,7 @@ function createLimitLayout(d: LayoutDialect): LimitLayout {
 SELECT c.* FROM (VALUES (false), (true)) k (has_key)
 CROSS JOIN LATERAL (${select('(p.limit_key IS NOT NULL) = k.has_key')} FOR UPDATE SKIP LOCKED) c`,
     keyless: select('(p.limit_key IS NOT NULL) = false'),
-    // From key to key, one look each, however many jobs a key has.
+    // Steps from key to key along the index, so its time does not depend on the number of jobs of a key.
     heads: `
 WITH RECURSIVE head AS (
   (${nextHead(':after')})

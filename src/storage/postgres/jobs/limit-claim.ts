@@ -11,12 +11,12 @@ import { type PreparedRow, reclaimStatements } from './reclaim.ts'
 import { runIn, type Scope } from './space.ts'
 
 /**
- * Claims from queues with limits: a transaction for each queue. All up to the front of the queue is one trip, and so is the end:
+ * Claims from queues with limits, with one transaction for each queue and two round trips:
  *
- *     take back, make ready; lock the queue's row, choose (sql/limit-claim.ts) ──▶ take what was chosen, write its starts
+ *     reclaim, make ready; lock the queue's row, choose (sql/limit-claim.ts) ──▶ take chosen jobs, write their starts
  *
- * A queue whose row another transaction keeps for half a second gives nothing this time. The claim waits for nothing but that row:
- * it passes over jobs that others hold.
+ * The claim waits only for the queue's row, at most half a second; then it gets nothing from this queue. It skips jobs
+ * that others have locked.
  */
 export class LimitClaimer {
   readonly #scope: Scope
@@ -29,7 +29,7 @@ export class LimitClaimer {
     this.#statements = limitStatements(scope.schemaName)
   }
 
-  /** Claims up to `limit` jobs of these queues, first of the queue whose first job is first. */
+  /** Claims up to `limit` jobs of these queues, beginning with the queue whose first job comes first. */
   async claim(
     request: ClaimRequest,
     limited: readonly string[],
@@ -43,7 +43,7 @@ export class LimitClaimer {
       try {
         claimed.push(...(await this.#claimFrom(queue, request, limit - claimed.length)))
       } catch (error) {
-        // What was taken before must be answered.
+        // The jobs that are claimed already must be answered.
         if (claimed.length === 0 || this.#sender.isOneTransaction) throw error
         break
       }
@@ -51,7 +51,7 @@ export class LimitClaimer {
     return claimed
   }
 
-  /** Makes ready what fell due or ran out, and lists the queues with ready jobs in the order of their first ones. */
+  /** Makes due and expired jobs ready, and lists the queues with ready jobs by the order of their first jobs. */
   async #listReady(limited: readonly string[]): Promise<readonly string[]> {
     const { prepare } = reclaimStatements(this.#scope.schemaName)
     await runIn(this.#scope, prepare, limited, expiredError)
@@ -59,7 +59,9 @@ export class LimitClaimer {
     return rows.map(({ queue }) => queue)
   }
 
-  /** Where the rows stay locked, every claim locks them in one order, so that two claims never wait in a ring. */
+  /**
+   * In one transaction the rows stay locked. Every claim locks them in one order, so that two claims do not deadlock.
+   */
   async #lockInOrder(queues: readonly string[]): Promise<void> {
     if (queues.length < 2) return
     for (const queue of queues.toSorted()) {
@@ -76,13 +78,14 @@ export class LimitClaimer {
         )
         return attempt
       } catch (error) {
-        // Another transaction has the row.
+        // Another transaction has locked the row.
         const { cause } = error as { readonly cause?: unknown }
         if ((sqlState(error) ?? sqlState(cause)) === '55P03') return []
         throw error
       }
     }
-    // In one transaction it has its connection, and may have the row: the claim whose turn it is would wait for that row.
+    // One transaction may have locked the row already. If it waited for its turn, the claim before it would wait for
+    // that row.
     if (this.#sender.isOneTransaction) return take()
     return (await this.#scope.limited.inTurn(queue, waitMs, take)) ?? []
   }
@@ -90,7 +93,7 @@ export class LimitClaimer {
   async #attempt(
     client: PoolClient,
     keep: () => void,
-    { queue, request: { kinds, workerId, leaseMs }, limit }: Ask,
+    { queue, request: { kinds, workerId, leaseMs }, limit }: QueueClaim,
   ): Promise<readonly ClaimedRecord[]> {
     const { namespace, schemaName, limited, positions, database } = this.#scope
     const isKnown = limited.has(queue)
@@ -115,20 +118,20 @@ export class LimitClaimer {
   }
 }
 
-/** How long a claim waits for its turn in this process, and for the row. */
+/** How long a claim waits for other claims of this process, and for the row. */
 const waitMs = 500
 
-interface Ask {
+interface QueueClaim {
   readonly queue: string
   readonly request: ClaimRequest
   readonly limit: number
 }
 
 interface LimitStatements {
-  /** Which of the queues have jobs, by the order of their first ones: no claim locks the row of an idle queue. */
+  /** Lists the queues that have jobs, by the order of their first jobs: no claim locks the row of an idle queue. */
   readonly ready: Statement
   readonly lock: Statement
-  /** Until the transaction ends. */
+  /** Sets the lock time-out until the transaction ends. */
   readonly waitBriefly: Statement
   readonly take: Statement
 }
@@ -155,7 +158,8 @@ WITH wait AS MATERIALIZED (${waitBriefly} AS ms)
 SELECT FROM wait, ${s}.queue_control c WHERE wait.ms IS NOT NULL AND c.namespace = $1 AND c.queue = $2 FOR UPDATE OF c`,
     },
     waitBriefly: { name: 'sb_limit_wait', text: waitBriefly },
-    // The jobs began when the limits were looked at, for that is what their starts are counted by; their leases are as long as any.
+    // `started_at` is the time at which the limits were read, because their starts are counted by it. Leases have full
+    // length.
     take: {
       name: 'sb_limit_take',
       text: `

@@ -4,8 +4,8 @@ import { nowMs, perSchema, type Statement } from '../connection/statement.ts'
 import { runIn, type Scope } from './space.ts'
 
 /**
- * Pausing and limiting queues. A queue that is neither paused nor limited has no row. A claim from a queue with limits has the row
- * locked for as long as it takes, so these statements may wait for one. Running jobs are counted from their rows.
+ * Pauses and limits queues. A queue that is neither paused nor limited has no row. A claim from a queue with limits
+ * locks the row, so these statements may wait for a claim. Running jobs are counted from their rows.
  */
 const controlStatements = perSchema((s) => {
   const named = (name: string, text: string): Statement => ({ name: `sb_queue_${name}`, text })
@@ -36,7 +36,7 @@ ON CONFLICT (namespace, queue) DO UPDATE SET limits = excluded.limits`,
       `UPDATE ${s}.queue_control SET limits = NULL, key_position = NULL WHERE namespace = $1 AND queue = $2`,
     ),
     dropStarts: named('drop_starts', `DELETE FROM ${s}.job_rate WHERE namespace = $1 AND queue = $2`),
-    // Starts may count for longer now.
+    // Under the new limits, starts may count for longer.
     keepStarts: named(
       'keep_starts',
       `

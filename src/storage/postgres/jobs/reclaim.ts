@@ -6,19 +6,20 @@ import { attemptColumns, carried, ending, releaseOf } from './settle.ts'
 import { runIn, type Scope } from './space.ts'
 
 /**
- * Taking back jobs whose lease ran out: back to `ready` while attempts are left, else `dead`, or `cancelled` where that was
- * requested. A row that is locked is passed over: a user's transaction ends the job, and that transaction decides.
+ * Reclaims jobs whose lease expired: a job becomes `ready` if attempts are left, else `dead`, or `cancelled` if that
+ * was requested. The statements skip locked rows: a user's transaction is ending such a job, and that transaction
+ * decides.
  */
 export interface ReclaimStatements {
-  /** Up to $2 jobs of every queue; $3 is the error of those that die. */
+  /** Reclaims up to $2 jobs of all queues; $3 is the error of dead jobs. */
   readonly all: Statement
-  /** These jobs, $2, with the same error as $3. */
+  /** Reclaims the jobs $2; $3 is the error of dead jobs. */
   readonly these: Statement
-  /** Before a claim from the queues $2: also makes ready what fell due. Answers which of the queues have limits. */
+  /** Runs before a claim from the queues $2: also makes due jobs ready. Answers which of the queues have limits. */
   readonly prepare: Statement
 }
 
-/** How many jobs one statement takes back or makes ready in each queue. */
+/** How many jobs one statement reclaims or makes ready in each queue. */
 const mostJobs = 2_000
 
 export const reclaimStatements: (schema: string) => ReclaimStatements = perSchema((s) => {
@@ -29,7 +30,7 @@ export const reclaimStatements: (schema: string) => ReclaimStatements = perSchem
     SELECT q.ctid AS place FROM ${s}.job_queue q
     WHERE q.namespace = $1 AND q.queue = ${queue} AND ${isLapsed('q')}
     ORDER BY q.lease_ends_at LIMIT ${limit} FOR UPDATE SKIP LOCKED`
-  // `lapsed` has the places of the rows, which are locked.
+  // `lapsed` has the `ctid` of each row. The rows are locked.
   const takeBack = (error: string) => {
     const isEnd = `(q.attempt >= q.max_attempts OR q.id IN (SELECT job_id FROM request))`
     const atPlace = `q.ctid = ANY (ARRAY (SELECT place FROM lapsed))`
@@ -64,7 +65,7 @@ heeded AS (
   (SELECT count(*)::int FROM gone WHERE becomes = 'dead') AS dead,
   (SELECT count(*)::int FROM gone WHERE becomes = 'cancelled') AS cancelled`
   return {
-    // From queue to queue along the index, however many jobs each has.
+    // Steps from queue to queue along the index, so its time does not depend on the number of jobs.
     all: {
       name: 'sb_reclaim',
       text: `
@@ -122,14 +123,14 @@ export interface Reclaimed {
   readonly cancelled: number
 }
 
-/** What `prepare` answers. */
+/** The answer of `prepare`. */
 export interface PreparedRow extends Record<string, unknown> {
-  /** Jobs are ready that were not. */
+  /** The statement made jobs ready. */
   readonly moved: boolean
   readonly limited: readonly string[]
 }
 
-/** Takes back up to that many jobs whose lease ran out. */
+/** Reclaims up to `limit` jobs whose lease expired. */
 export async function reclaim(scope: Scope, limit: number): Promise<Reclaimed> {
   const total = { ready: 0, dead: 0, cancelled: 0 }
   const count = () => total.ready + total.dead + total.cancelled
@@ -144,7 +145,7 @@ export async function reclaim(scope: Scope, limit: number): Promise<Reclaimed> {
   return total
 }
 
-/** Takes back those of these jobs whose lease ran out. */
+/** Reclaims these jobs, except those whose lease is valid. */
 export function reclaimThese(scope: Scope, ids: readonly string[]): Promise<Reclaimed> {
   return run(scope, reclaimStatements(scope.schemaName).these, ids)
 }

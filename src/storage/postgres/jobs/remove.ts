@@ -3,8 +3,9 @@ import { nowMs, perSchema, type Statement } from '../connection/statement.ts'
 import { runIn, type Scope } from './space.ts'
 
 /**
- * Deleting jobs: some with all that is known of them, or those that ended long ago. A row that is locked is passed over: it is being
- * claimed, put back or ended, so it is looked for again. One that a user's open transaction keeps locked is ended there, and stays.
+ * Deletes given jobs with all their details, or jobs that ended long ago. A statement skips locked rows: another
+ * transaction is claiming, returning or ending such a job, so the store tries again. If a user's open transaction keeps
+ * the lock, that transaction ends the job, and the job stays.
  */
 const removeStatements = perSchema((s) => {
   const isResting = `(q.state <> 'running' OR q.lease_ends_at <= ${nowMs}) IS TRUE`
@@ -25,7 +26,7 @@ const removeStatements = perSchema((s) => {
 )`,
   )
   return {
-    // Answers the ids that are gone.
+    // Answers the ids of deleted jobs.
     remove: {
       name: 'sb_remove',
       text: `
@@ -41,7 +42,7 @@ gone AS MATERIALIZED (SELECT id FROM gone_live UNION SELECT id FROM gone_ended),
 ${details.join(',\n')}
 SELECT id FROM gone`,
     },
-    // Which of these jobs are there and do not run.
+    // Lists which of these jobs exist and do not run.
     resting: {
       name: 'sb_resting',
       text: `${find('job_queue', isResting, '')} UNION ${find('job_history', 'true', '')}`.replaceAll(
@@ -73,8 +74,8 @@ DELETE FROM ${s}.job_cancel c WHERE c.namespace = $1
   }
 })
 
-const mostLooks = 6
-/** How far the clock of a host that made ids may be ahead before its jobs are pruned later than asked. */
+const maxTries = 6
+/** If the clock of a host that creates ids is further ahead than this, its jobs are pruned too late. */
 const clockSlackMs = 3_600_000
 
 export async function remove(scope: Scope, ids: readonly string[]): Promise<readonly string[]> {
@@ -82,10 +83,10 @@ export async function remove(scope: Scope, ids: readonly string[]): Promise<read
   const list = async (statement: Statement, some: readonly string[]) =>
     (await runIn<{ id: string }>(scope, statement, some)).map(({ id }) => id)
   const gone: string[] = []
-  // In one order, so that two calls that remove the same jobs never wait in a ring.
+  // All calls lock jobs in one order, so that two calls that remove the same jobs do not deadlock.
   let left = [...new Set(ids)].sort()
-  for (let looks = 0; looks < mostLooks && left.length > 0; looks++) {
-    if (looks > 0) await sleep(2 ** looks)
+  for (let tries = 0; tries < maxTries && left.length > 0; tries++) {
+    if (tries > 0) await sleep(2 ** tries)
     const removed = new Set(await list(statements.remove, left))
     gone.push(...removed)
     left = left.filter((id) => !removed.has(id))
@@ -94,13 +95,13 @@ export async function remove(scope: Scope, ids: readonly string[]): Promise<read
   return gone
 }
 
-/** Deletes jobs that ended longer ago than that. */
+/** Deletes jobs that ended more than `olderThanMs` ago. */
 export async function prune(
   scope: Scope,
   { olderThanMs, limit }: { readonly olderThanMs: number; readonly limit: number },
 ): Promise<number> {
   const statements = removeStatements(scope.schemaName)
-  // Ids begin with the time they were made, so a time bounds a range of them: no index on the end is needed.
+  // Ids begin with their creation time, so a time bounds a range of ids, and no index on the end is needed.
   const bound = idBound(Date.now() - olderThanMs + clockSlackMs)
   const values = [scope.namespace, olderThanMs, limit, bound]
   const { rows } = await scope.sender.run<{ pruned: number }>(statements.prune, values)
@@ -108,7 +109,7 @@ export async function prune(
   return rows[0]!.pruned
 }
 
-/** What every id made before an instant sorts below: ids begin with their time, so a time bounds a range of them. */
+/** A text above all ids that were created before an instant. Ids begin with their creation time. */
 export function idBound(ms: number): string {
   const alphabet = '0123456789abcdefghjkmnpqrstvwxyz'
   let rest = Math.min(Math.max(Math.floor(ms), 0), 2 ** 48 - 1)

@@ -5,12 +5,12 @@ import { reclaim, reclaimThese } from './reclaim.ts'
 import { runIn, type Scope } from './space.ts'
 
 /**
- * Retrying jobs. A live job that does not run is due now; an ended one moves from the history back into `job_queue`, where the unique
- * index decides whether its key is free.
+ * Retries jobs. A live job that does not run becomes due now. An ended job moves from the history back into
+ * `job_queue`, where the unique index decides whether its key is free.
  */
 const retryStatements = perSchema((s) => {
-  /** What leaves little room for the logs of the next attempts is removed. */
-  const makeRoom = (begun: string) => `
+  /** Removes logs that would leave little of the limit for the next attempts. */
+  const removeFullLogs = (begun: string) => `
 full_logs AS (
   DELETE FROM ${s}.job_progress p USING ${begun} b WHERE p.namespace = $1 AND p.job_id = b.id
     AND (p.line_count > ${keptForRetry.lineCount} OR p.line_bytes > ${keptForRetry.lineBytes})
@@ -20,7 +20,8 @@ unsaid AS (
   DELETE FROM ${s}.job_log l USING full_logs f
   WHERE l.namespace = $1 AND l.job_id = f.job_id AND l.attempt = f.attempt
 )`
-  // `old` are locked rows of the history. A row goes where its key is free; of two with the same key, the older one.
+  // `old` are locked rows of the history. A row moves if its key is free; of two rows with the same key, the older one
+  // moves.
   const back = `
 begun AS (
   INSERT INTO ${s}.job_queue (namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at,
@@ -37,8 +38,8 @@ gone AS (
   DELETE FROM ${s}.job_history h WHERE h.ctid = ANY (ARRAY (SELECT old.place FROM old
     WHERE CASE WHEN old.id IN (SELECT id FROM begun) THEN true ELSE false END))
 ),
-uncancelled AS (DELETE FROM ${s}.job_cancel c USING begun WHERE c.namespace = $1 AND c.job_id = begun.id),${makeRoom('begun')}
-SELECT (SELECT count(*)::int FROM begun) AS took, (SELECT max(id) FROM old) AS last`
+uncancelled AS (DELETE FROM ${s}.job_cancel c USING begun WHERE c.namespace = $1 AND c.job_id = begun.id),${removeFullLogs('begun')}
+SELECT (SELECT count(*)::int FROM begun) AS retried_count, (SELECT max(id) FROM old) AS last`
   const clock = `clock AS MATERIALIZED (SELECT ${nowMs} AS now)`
   return {
     retryIdle: {
@@ -50,8 +51,8 @@ begun AS (
     updated_at = clock.now, started_at = NULL, worker_id = NULL
   FROM clock WHERE namespace = $1 AND id = $2 AND state <> 'running' RETURNING id
 ),
-uncancelled AS (DELETE FROM ${s}.job_cancel c USING begun WHERE c.namespace = $1 AND c.job_id = begun.id),${makeRoom('begun')}
-SELECT count(*)::int AS took FROM begun`,
+uncancelled AS (DELETE FROM ${s}.job_cancel c USING begun WHERE c.namespace = $1 AND c.job_id = begun.id),${removeFullLogs('begun')}
+SELECT count(*)::int AS retried_count FROM begun`,
     },
     retryEnded: {
       name: 'sb_retry_ended',
@@ -72,11 +73,11 @@ old AS MATERIALIZED (
   ORDER BY h.id LIMIT $4 FOR UPDATE SKIP LOCKED
 ),${back}`,
     },
-    // Whether the job runs, with a live lease or one that ran out; or has ended.
+    // Whether the job runs, with a live or expired lease, or has ended.
     look: {
       name: 'sb_retry_look',
       text: `
-SELECT CASE WHEN q.lease_ends_at <= ${nowMs} THEN 'lapsed' ELSE 'running' END AS seen FROM ${s}.job_queue q
+SELECT CASE WHEN q.lease_ends_at <= ${nowMs} THEN 'lapsed' ELSE 'running' END AS found FROM ${s}.job_queue q
 WHERE q.namespace = $1 AND q.id = $2 AND (q.state = 'running') IS TRUE
 UNION ALL
 SELECT CASE WHEN u.id IS NULL THEN 'ended' WHEN u.state = 'running' AND u.lease_ends_at <= ${nowMs} THEN 'taken by ' || u.id
@@ -88,26 +89,26 @@ WHERE h.namespace = $1 AND h.id = $2`,
   }
 })
 
-const mostLooks = 4
+const maxTries = 4
 const page = 500
 
-/** Makes a job ready now that waits or has ended. */
+/** Makes a job ready now if it waits or has ended. */
 export async function retry(scope: Scope, id: string): Promise<RetryAnswer | undefined> {
   const { retryIdle, retryEnded, look } = retryStatements(scope.schemaName)
-  let seen: string | undefined
-  for (let looks = 0; looks < mostLooks; looks++) {
+  let found: string | undefined
+  for (let tries = 0; tries < maxTries; tries++) {
     for (const statement of [retryIdle, retryEnded]) {
-      const [row] = await runAndForget<{ took: number }>(scope, statement, id)
-      if (row!.took > 0) return { outcome: 'ready' }
+      const [row] = await runAndForgetPositions<{ retried_count: number }>(scope, statement, id)
+      if (row!.retried_count > 0) return { outcome: 'ready' }
     }
-    seen = (await runIn<{ seen: string }>(scope, look, id))[0]?.seen
-    if (seen === 'running' || seen === 'taken') return { outcome: seen }
-    // The lease of the job ran out, or of the job that has its key.
-    if (seen === 'lapsed') await reclaimThese(scope, [id])
-    else if (seen?.startsWith('taken by ')) await reclaimThese(scope, [seen.slice('taken by '.length)])
+    found = (await runIn<{ found: string }>(scope, look, id))[0]?.found
+    if (found === 'running' || found === 'taken') return { outcome: found }
+    // The lease of this job expired, or the lease of the job that has its key.
+    if (found === 'lapsed') await reclaimThese(scope, [id])
+    else if (found?.startsWith('taken by ')) await reclaimThese(scope, [found.slice('taken by '.length)])
   }
-  if (seen === undefined) return undefined
-  return { outcome: seen === 'lapsed' ? 'running' : 'taken' }
+  if (found === undefined) return undefined
+  return { outcome: found === 'lapsed' ? 'running' : 'taken' }
 }
 
 export async function retryDead(scope: Scope, { queue, kind, limit }: DeadJobs): Promise<number> {
@@ -117,12 +118,12 @@ export async function retryDead(scope: Scope, { queue, kind, limit }: DeadJobs):
   let after = ''
   while (total < limit) {
     const values = [queue ?? null, kind ?? null, Math.min(limit - total, page), after]
-    const [row] = await runAndForget<{ took: number; last: string | null }>(
+    const [row] = await runAndForgetPositions<{ retried_count: number; last: string | null }>(
       scope,
       retryStatements(scope.schemaName).retryDead,
       ...values,
     )
-    total += row!.took
+    total += row!.retried_count
     if (row!.last === null) break
     after = row!.last
   }
@@ -136,8 +137,8 @@ export interface DeadJobs {
   readonly limit: number
 }
 
-/** A job that is ready anew may stand before the place where claims begin to look. */
-async function runAndForget<Row extends object>(
+/** Runs a statement and forgets the positions of claims: a retried job may stand before them. */
+async function runAndForgetPositions<Row extends object>(
   scope: Scope,
   statement: Statement,
   ...values: unknown[]

@@ -7,38 +7,43 @@ import { failUnless, nowMs, perSchema, repeated, type Statement, sparse } from '
 import type { Scope } from './space.ts'
 
 /**
- * Writing verdicts, any number in one statement. It finds each row by its key and locks it if the token holds and the lease is live.
- * Final rows move to the history; the others become ready again, or end as cancelled where that was requested.
+ * Writes any number of verdicts in one statement. It finds each row by its key, and locks the row if the token matches
+ * and the lease is live. Final rows move to the history. The others become ready again, or cancelled if that was
+ * requested.
  *
- * It passes over a row that another transaction has locked: that transaction most likely ends the same attempt. The statement also
- * cannot write a version of a row that is newer than its snapshot, as just after a renewal. Both are answered as `again`.
+ * The statement skips a row that another transaction has locked: that transaction probably ends the same attempt. It
+ * also cannot write a row that is newer than its snapshot, for example just after a renewal. It answers both as
+ * `again`.
  */
 export interface SettleStatements {
   readonly settle: Statement
-  /** The same where an attempt failed: it also writes the rows of failed attempts. */
+  /** Like `settle`, and writes the rows of failed attempts. */
   readonly settleFailed: Statement
-  /** Locks the rows, so that `settleOrFail` behind it sees their newest version: in a transaction of a user's. */
+  /** Locks the rows in a user's transaction, so that the `settleOrFail` after it sees their newest version. */
   readonly lock: Statement
-  /** The same as `settle`. It fails unless every verdict took. */
+  /** Like `settle`, but fails unless it writes every verdict. */
   readonly settleOrFail: Statement
   readonly settleFailedOrFail: Statement
-  /** The same for one verdict that is final. The DELETE waits for the row and looks at its newest version, so it needs no lock. */
+  /**
+   * Like `settleOrFail`, for one final verdict. The DELETE waits for the row and reads its newest version, without a
+   * lock.
+   */
   readonly finishOrFail: Statement
-  /** For a connection that is not planned for the store: see `plannerSettings`. */
+  /** The planner settings of the store, for a connection that may lack them: see `plannerSettings`. */
   readonly byIndex: Statement
 }
 
-/** The columns that a job takes along into the history, and back again. */
+/** The columns that move with a job into the history and back. */
 export const carried = `namespace, id, queue, kind, payload, priority, unique_key, max_attempts, run_at, created_at, lease_no,
     settled_tokens, backoff, timeout_ms, meta, limit_key`
-/** What the history adds to them. */
+/** The columns that only the history has, or that change at the end. */
 export const ending = `state, attempt, hand_back_count, snooze_count, started_at, finished_at, worker_id, lease_nonce, result,
     error, cancel_ignored`
 
-/** The tokens that a row `q` remembers once its attempt has ended: the last ones, the newest first. */
+/** The tokens of ended attempts that a row `q` remembers: the last ones, the newest first. */
 export const settledTokens = `left(concat_ws(' ', q.lease_no || '.' || q.lease_nonce, q.settled_tokens), 800)`
 
-/** Whether the token of `v` holds the row `q`. `IS TRUE` keeps the planner from searching by it. */
+/** Whether the token of `v` holds the row `q`. `IS TRUE` keeps the planner from using an index of this condition. */
 export const isHeld: string = `(q.state = 'running' AND q.lease_no = v.lease_no AND q.lease_nonce = v.nonce
     AND q.lease_ends_at > (SELECT ${nowMs})) IS TRUE`
 
@@ -46,7 +51,7 @@ export const isHeld: string = `(q.state = 'running' AND q.lease_no = v.lease_no 
 export const attemptColumns = `namespace, job_id, number, attempt, queue, kind, outcome, worker_id, release, started_at, ended_at,
     error`
 
-/** The release of the worker that has the job: of the worker that ran when the attempt began. */
+/** The release of the worker that runs the attempt. An older run of the same worker id does not count. */
 export function releaseOf(s: string, job: string): string {
   return `(SELECT w.release_name FROM ${s}.fleet_worker w
     WHERE w.namespace = ${job}.namespace AND w.id = ${job}.worker_id COLLATE "C" AND w.started_at <= ${job}.started_at)`
@@ -56,7 +61,7 @@ export const leaseLostReason = 'lease lost'
 
 export const settleStatements: (schema: string) => SettleStatements = perSchema((s) => {
   const isBack = `becomes IN ('ready', 'scheduled')`
-  // Without failures nothing of it is there, so a first attempt that succeeds costs nothing more.
+  // Only in the statements with failures, so that successful attempts are not slower.
   const failed = `
 failed AS (
   INSERT INTO ${s}.job_attempt (${attemptColumns})
@@ -118,7 +123,7 @@ heeded AS (
   DELETE FROM ${s}.job_cancel c USING gone WHERE c.namespace = $1 AND c.job_id = gone.id AND gone.is_requested
 ),
 took AS MATERIALIZED (SELECT nr FROM gone UNION ALL SELECT nr FROM back)`
-  // What took has no row in the answer: that is almost always all.
+  // A written verdict has no row in the answer, so the answer is nearly always empty.
   const answers = `
 SELECT v.nr, EXISTS (SELECT FROM ${s}.job_queue q WHERE q.namespace = $1 AND q.id = v.id AND ${isHeld} OFFSET 0) AS again
 FROM verdict v WHERE v.nr NOT IN (SELECT nr FROM took)`
@@ -163,27 +168,27 @@ SELECT ${failUnless('EXISTS (SELECT FROM gone)', leaseLostReason)}`,
   }
 })
 
-/** A verdict whose token can be one. */
-export interface Sealed {
+/** A verdict with a well-formed token. */
+export interface DecodedVerdict {
   readonly verdict: Verdict
   readonly token: Token
 }
 
-/** Whether one of them leaves a row of its attempt. Then their statement is a `…Failed` one, which has one value more. */
-export function haveFailed(sealed: readonly Sealed[]): boolean {
-  return sealed.some(({ verdict }) => leavesAttempt(verdict))
+/** Whether a verdict leaves a row of its attempt. Then a `…Failed` statement is needed, which has one more value. */
+export function haveFailed(decoded: readonly DecodedVerdict[]): boolean {
+  return decoded.some(({ verdict }) => leavesAttempt(verdict))
 }
 
-export function verdictValues(namespace: string, sealed: readonly Sealed[]): unknown[] {
-  const verdicts = sealed.map(({ verdict }) => verdict)
-  const attemptErrors = haveFailed(sealed)
+export function verdictValues(namespace: string, decoded: readonly DecodedVerdict[]): unknown[] {
+  const verdicts = decoded.map(({ verdict }) => verdict)
+  const attemptErrors = haveFailed(decoded)
     ? [verdicts.map((verdict) => (leavesAttempt(verdict) ? boundAttemptError(verdict.error!) : null))]
     : []
   return [
     namespace,
     verdicts.map(({ jobId }) => jobId),
-    repeated(sealed.map(({ token }) => token.leaseNo)),
-    repeated(sealed.map(({ token }) => token.nonce)),
+    repeated(decoded.map(({ token }) => token.leaseNo)),
+    repeated(decoded.map(({ token }) => token.nonce)),
     repeated(verdicts.map(({ state }) => state)),
     repeated(verdicts.map(({ attempt }) => attempt)),
     repeated(verdicts.map(({ handBackCount }) => handBackCount)),
@@ -196,9 +201,11 @@ export function verdictValues(namespace: string, sealed: readonly Sealed[]): unk
   ]
 }
 
-/** The values of `finishOrFail`; undefined when it cannot write the verdict: the job comes back, or its attempt leaves a row. */
-export function finishValues(namespace: string, sealed: readonly Sealed[]): unknown[] | undefined {
-  const [{ verdict, token }, other] = sealed as [Sealed, Sealed?]
+/**
+ * The values of `finishOrFail`. Undefined: several verdicts, a job that becomes ready again, or a row of its attempt.
+ */
+export function finishValues(namespace: string, decoded: readonly DecodedVerdict[]): unknown[] | undefined {
+  const [{ verdict, token }, other] = decoded as [DecodedVerdict, DecodedVerdict?]
   const { jobId, state, attempt, handBackCount, snoozeCount, ranMs, result, error } = verdict
   if (other !== undefined || state === 'ready' || state === 'scheduled' || leavesAttempt(verdict))
     return undefined
@@ -214,27 +221,27 @@ interface UnsettledRow extends Record<string, unknown> {
   readonly again: boolean
 }
 
-/** How often a verdict is asked for again while another transaction has its row: for a quarter of a second altogether. */
-const mostLooks = 7
+/** How often the store tries a verdict while another transaction has its row: for a quarter of a second in all. */
+const maxTries = 7
 
-/** `again`: another transaction has the row, or has just changed it. */
-export type Settled = 'took' | 'lost' | 'again'
+/** `again`: another transaction has locked the row, or has just changed it. */
+export type Settled = 'written' | 'lost' | 'again'
 
 /**
- * Writes the verdicts whose lease is still valid. Answers for each whether it was written. `write` writes some of them; it may share
- * its statement with other calls, so a verdict that has to be written again holds up no other call.
+ * Writes the verdicts whose lease is still valid. Answers for each whether it was written. `write` may share its
+ * statement with other calls; repeats happen here, so a verdict that must be tried again delays no other call.
  */
 export async function settle(
   scope: Scope,
   verdicts: readonly Verdict[],
-  write: Write = (sealed) => trySettle(scope, sealed),
+  write: Write = (decoded) => trySettle(scope, decoded),
 ): Promise<readonly boolean[]> {
   const answers = verdicts.map(() => false)
   let left = listFirst(verdicts)
-  for (let looks = 0; left.length > 0 && looks < mostLooks; looks++) {
-    if (looks > 0) await sleep(2 ** (looks + 1))
+  for (let tries = 0; left.length > 0 && tries < maxTries; tries++) {
+    if (tries > 0) await sleep(2 ** (tries + 1))
     const settled = await write(left)
-    for (const [index, { at }] of left.entries()) answers[at] = settled[index] === 'took'
+    for (const [index, { at }] of left.entries()) answers[at] = settled[index] === 'written'
     left = left.filter((_, index) => settled[index] === 'again')
   }
   const isBack = verdicts.some(({ state }) => state === 'ready' || state === 'scheduled')
@@ -242,22 +249,22 @@ export async function settle(
   return answers
 }
 
-type Write = (sealed: readonly Sealed[]) => Promise<readonly Settled[]>
+type Write = (decoded: readonly DecodedVerdict[]) => Promise<readonly Settled[]>
 
-/** Writes verdicts, once. They may come in any order, and several may be on one attempt. */
+/** Tries once to write verdicts. They may have any order, and several may be on one attempt. */
 export async function trySettle(
   { sender, schemaName, namespace }: Scope,
-  sealed: readonly Sealed[],
+  decoded: readonly DecodedVerdict[],
 ): Promise<readonly Settled[]> {
-  const settled: Settled[] = sealed.map(() => 'took')
-  const values = verdictValues(namespace, sealed)
+  const settled: Settled[] = decoded.map(() => 'written')
+  const values = verdictValues(namespace, decoded)
   const { settle, settleFailed } = settleStatements(schemaName)
-  const { rows } = await sender.run<UnsettledRow>(haveFailed(sealed) ? settleFailed : settle, values)
+  const { rows } = await sender.run<UnsettledRow>(haveFailed(decoded) ? settleFailed : settle, values)
   for (const { nr, again } of rows) settled[nr - 1] = again ? 'again' : 'lost'
   return settled
 }
 
-/** The first verdict on an attempt counts. In the order of ids, so that two calls never wait for each other in a ring. */
+/** Keeps the first verdict on each attempt. Sorted by id, so that two calls do not deadlock. */
 function listFirst(verdicts: readonly Verdict[]): readonly Numbered[] {
   const numbered: Numbered[] = []
   for (let at = 0; at < verdicts.length; at++) {
@@ -283,7 +290,7 @@ export async function settleIn(scope: Scope, tx: unknown, verdict: Verdict): Pro
   if (token === undefined) return false
   const { lock, settle, settleFailed } = settleStatements(scope.schemaName)
   const values = verdictValues(scope.namespace, [{ verdict, token }])
-  // Without names: what is prepared on a caller's connection is the caller's business.
+  // Without names: the store prepares no statements on a caller's connection.
   return inCallers(async () => {
     const here = `SELECT FROM ${scope.schemaName}.signalbox_meta WHERE key = 'store_id' AND value = $1`
     if ((await client.query(here, [scope.storeId])).rows.length === 0) throw wrongDatabase()
@@ -294,7 +301,7 @@ export async function settleIn(scope: Scope, tx: unknown, verdict: Verdict): Pro
   })
 }
 
-interface Numbered extends Sealed {
-  /** Its place in the call. */
+interface Numbered extends DecodedVerdict {
+  /** The index of the verdict in the call. */
   readonly at: number
 }

@@ -6,40 +6,40 @@ import type { Sender } from '../connection/sender.ts'
 import type { Statement } from '../connection/statement.ts'
 import type { PostgresNotifier } from '../notifier.ts'
 
-/** What all namespaces of a store have in common. */
-export interface Ground {
-  /** Tells this database from every other one. */
+/** The parts that all namespaces of a store share. */
+export interface StoreContext {
+  /** Identifies this database. */
   readonly storeId: string
   /** Quoted. */
   readonly schemaName: string
   readonly database: PostgresDatabase
-  /** Whether this program may still begin anything on the schema. */
+  /** Whether this program may still use the schema. */
   readonly schema: Pick<SchemaWatch, 'refuse' | 'isRefusing'>
 }
 
-/** One namespace, and what this process remembers of it. Losing the memory costs time alone. */
-export interface Space extends Ground {
+/** One namespace, with caches of this process. Losing the caches costs only time. */
+export interface Space extends StoreContext {
   readonly namespace: string
-  readonly notifier: Pick<PostgresNotifier, 'ride'>
-  /** Where claims begin to look. */
+  readonly notifier: Pick<PostgresNotifier, 'carryWakeUp'>
+  /** The positions at which claims begin to search. */
   readonly positions: Positions
   readonly limited: LimitedQueues
 }
 
-/** A namespace, and how its statements are run. Every verb on jobs takes it first. */
+/** A namespace, and the sender of its statements. The first argument of every verb on jobs. */
 export interface Scope extends Space {
   readonly sender: Sender
 }
 
 export function createSpace(
-  ground: Ground,
+  context: StoreContext,
   namespace: string,
-  notifier: Pick<PostgresNotifier, 'ride'>,
+  notifier: Pick<PostgresNotifier, 'carryWakeUp'>,
 ): Space {
-  return { ...ground, namespace, notifier, positions: new Positions(), limited: new LimitedQueues() }
+  return { ...context, namespace, notifier, positions: new Positions(), limited: new LimitedQueues() }
 }
 
-/** Runs a statement whose first value is the namespace; answers its rows. */
+/** Runs a statement whose first value is the namespace. Answers its rows. */
 export async function runIn<Row extends object>(
   { sender, namespace }: Scope,
   statement: Statement,
