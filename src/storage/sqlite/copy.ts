@@ -17,7 +17,7 @@ import { explain, isBusy } from './connection/failures.ts'
 import { sqliteDialect } from './dialect.ts'
 import { readBootId, readLeaseClock } from './locks/lease-clock.ts'
 
-/** How SQLite keeps the rows of a copy. */
+/** How SQLite stores the rows of a copy. */
 export const sqliteShapes: CopyShapes = {
   ...sharedShapes,
   ...queuesByNumber,
@@ -25,12 +25,12 @@ export const sqliteShapes: CopyShapes = {
   job_history: { more: { lease_no: leaseNoCell, settled_tokens: () => '' } },
 }
 
-/** A SQLite file as one end of a copy. It is opened when it is first used, so looking creates no file. */
+/** A SQLite file as one end of a copy. The file is opened at first use, so that a check creates no file. */
 export function openSqliteCopyEnd(url: string): CopyEnd {
   return new CopyEnd(new SqliteCopyDatabase(parseLocation(url)))
 }
 
-/** How long others may have the file before the copy gives up. */
+/** How long the copy waits for other processes before it fails. */
 const busyMs = 10_000
 
 const dialect: CopyDialect = {
@@ -40,7 +40,7 @@ const dialect: CopyDialect = {
   appliedAt: now,
   tableOptions: '',
   truth: (sql) => sql,
-  // Here a request to cancel is of one lease, and void after it.
+  // On SQLite a cancellation request belongs to one lease, and is void after it.
   cancelsOutliveLeases: false,
   restartLocks: [
     `UPDATE @lock_queue SET outcome_count =
@@ -109,7 +109,7 @@ class SqliteCopyDatabase implements CopyDatabase {
   clocks(): Promise<{ readonly now: number; readonly lockNow: number }> {
     return this.#retry((db) => {
       const boot = db.get<{ value: string }>(`SELECT value FROM signalbox_meta WHERE key = 'boot_id'`)?.value
-      // No process has opened the file since another boot, so none holds a lock.
+      // No process has opened the file since an earlier boot, so none holds a lock.
       const lockNow = boot === readBootId() ? readLeaseClock(db) : Number.MAX_SAFE_INTEGER
       return { now: readNow(db), lockNow }
     })
@@ -133,7 +133,7 @@ class SqliteCopyDatabase implements CopyDatabase {
     this.#connection = undefined
   }
 
-  /** Tries again while another process has the file. */
+  /** Retries while another process has the file. */
   async #retry<Answer>(work: (db: Connection) => Answer): Promise<Answer> {
     const deadline = performance.now() + busyMs
     for (;;) {

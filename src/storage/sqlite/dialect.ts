@@ -2,7 +2,7 @@ import { assignments, type Dialect, rowIsAfter } from '../sql/dialect.ts'
 import { createJobLayout } from './jobs/layout.ts'
 
 const words: Omit<Dialect, 'jobs'> = {
-  // Bound: what shares a transaction shares its instant, and a test may move it.
+  // A bound value: all statements of a transaction share its time, and a test can set it.
   now: ':now',
   movingNow: ':now',
   nowMicros: ':micros',
@@ -29,7 +29,7 @@ const words: Omit<Dialect, 'jobs'> = {
   upsert: ({ into, columns, source, key, set }) =>
     `INSERT INTO ${into} AS old (${columns}) ${source}
      ON CONFLICT (${key}) DO UPDATE SET ${assignments(set).replaceAll(/\bnew\./g, 'excluded.')}`,
-  // A row that is left as it was is not written, so a transaction that changes nothing needs no sync.
+  // An unchanged row is not written, so a transaction that changes nothing needs no sync.
   upsertWhen: ({ into, columns, source, key, set, mark, when }) => {
     const changes = assignments({ [mark]: `new.${mark}`, ...set })
     return `INSERT INTO ${into} AS old (${columns}) ${source}
@@ -40,7 +40,7 @@ const words: Omit<Dialect, 'jobs'> = {
        SELECT ${key} FROM ${from} WHERE ${where} ORDER BY ${orderBy} LIMIT ${limit})`,
   updateByRows: (table, set, where) => `UPDATE ${table} AS t SET ${assignments(set)} WHERE ${where}`,
   deleteByRows: (table, where) => `DELETE FROM ${table} AS t WHERE ${where}`,
-  // SQLite merges what comes in that order, and reads no more than it gives.
+  // SQLite merges the SELECTs in that order, and reads no more rows than it returns.
   firstOfAll: (selects, orderBy, limit) =>
     `${selects.join(' UNION ALL ')} ORDER BY ${orderBy} LIMIT ${limit}`,
 
@@ -48,12 +48,13 @@ const words: Omit<Dialect, 'jobs'> = {
   placeholder: (number) => `?${number}`,
   isPositional: false,
   inList: (placeholder) => `IN (SELECT value FROM json_each(${placeholder}))`,
-  // By the value of a bare one SQLite would plan anew on each call, which takes longer than most statements.
+  // SQLite plans by the value of a bare LIMIT, so it would plan again on each call, which takes longer than most
+  // statements.
   limit: (placeholder) => `${placeholder} + 0`,
-  // Its columns are bound where they are used.
+  // The columns of a batch are bound where they are used.
   batch: () => '(SELECT 1) v',
   runsBatchesByRow: true,
 }
 
-/** SQLite has one writer, so nothing is locked; a batch is run row by row, each by its key. */
+/** SQLite has one writer, so the dialect locks nothing. It runs a batch row by row, each with its key. */
 export const sqliteDialect: Dialect = { ...words, jobs: createJobLayout(words) }

@@ -14,9 +14,9 @@ import { SqliteNotifier } from './notifier.ts'
 import { writeHere, writeInThread } from './writing/writing.ts'
 
 /**
- * SQLite in one file on this host, through node:sqlite: the default, with nothing to install. Three connections: one
- * for the store's writes, one for reads, one for handlers' transactions. Opening the store always upgrades the schema,
- * because a local file has no administrator who would do it.
+ * SQLite in one file on this host, through node:sqlite: the default engine, with nothing to install. The store has
+ * three connections: one for its writes, one for reads, one for handlers' transactions. Opening the store always
+ * upgrades the schema, because a local file has no administrator who would do it.
  */
 export async function openSqlite(
   url: string,
@@ -39,7 +39,7 @@ export async function openSqlite(
   const close = async () => {
     isClosed = true
     notifier.close()
-    // Before the writers: SQLite removes `-wal` and `-shm` with the last connection, if that one may write.
+    // Before the writers: SQLite removes `-wal` and `-shm` with the last connection, but only if that one can write.
     reader.close()
     await writing.close()
   }

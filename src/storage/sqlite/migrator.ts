@@ -17,9 +17,9 @@ import { migrations } from './schema.ts'
 import type { Writer } from './writing/writes.ts'
 
 /**
- * SQLite's DDL is transactional and its writer is one, so one transaction creates all missing parts. Of several
- * processes that start together, the first does the work and the others find it done. A killed process leaves nothing
- * behind. The version is in a separate table; `user_version` belongs to other programs that use the file.
+ * SQLite's DDL is transactional and there is one writer, so one transaction applies all missing steps. If several
+ * processes start together, the first one migrates and the others find it done. A killed process leaves nothing behind.
+ * The version is in a separate table, because `user_version` belongs to other programs that use the file.
  */
 export function createMigrator(
   writer: Writer,
@@ -32,7 +32,7 @@ export function createMigrator(
       return status
     },
     up(onStep): Promise<readonly AppliedMigration[]> {
-      // A function does not cross into a thread; a caller with `onStep` has none.
+      // A function cannot cross into a thread. A caller with `onStep` has no thread.
       return writer.write({ operation: 'migrate', namespace: '', args: onStep ? [known, onStep] : [known] })
     },
     sql(): string {
@@ -55,7 +55,7 @@ const versions = `CREATE TABLE IF NOT EXISTS signalbox_migration (
       applied_at INTEGER NOT NULL
     ) STRICT`
 
-/** Makes what is missing, in the caller's transaction. */
+/** Applies the missing steps in the caller's transaction. */
 export function applyMigrations(
   connection: Connection,
   known: readonly Migration[],

@@ -4,8 +4,8 @@ import type { Watch } from './connection/data-version.ts'
 import { closed } from './connection/failures.ts'
 
 /**
- * Wake-ups reach listeners of this process at once, and cost only what those who listen to the topic cost. Other processes
- * send none: when they have committed something, every listener is called, whatever its topics.
+ * Wake-ups reach listeners of this process at once. A wake-up costs nothing for listeners of other topics. Other
+ * processes send no wake-ups: when one of them has committed, this notifier wakes every listener, whatever its topics.
  */
 export class SqliteNotifier {
   readonly #watch: Watch
@@ -16,9 +16,9 @@ export class SqliteNotifier {
     this.#watch = watch
   }
 
-  /** The notifier of one namespace; topics of different ones never meet. */
+  /** The notifier of one namespace. Topics of different namespaces never mix. */
   within(namespace: string): BackendNotifier {
-    // The length says where the name ends, so no two pairs of namespace and topic give the same text.
+    // The length marks the end of the namespace, so each pair of namespace and topic has its own text.
     const prefix = `${namespace.length}:${namespace}:`
     return {
       wake: (topic) => this.#wake(prefix + topic),

@@ -8,7 +8,7 @@ import { migrations } from './schema.ts'
 import { WriteQueue } from './writing/write-queue.ts'
 import { createQueueWriter } from './writing/writes.ts'
 
-/** The schema of a file, without a store on it. Asking makes no database and changes none; only `up` does. */
+/** Opens the migrator of a file without a store. `status` neither creates nor changes a database; only `up` does. */
 export function openSqliteMigrator(
   url: string,
   known: readonly Migration[] = migrations,

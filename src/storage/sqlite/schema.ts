@@ -5,7 +5,7 @@ import type { Index, SchemaDialect } from '../sql/schema/table.ts'
 const types: Readonly<Record<string, string>> = {
   name: 'TEXT',
   text: 'TEXT',
-  // Only this engine writes them, and from closed types, so there is no CHECK that every write would pay for.
+  // Only Signalbox writes these columns, from closed types, so a CHECK would only slow down every write.
   enum: 'TEXT',
   int: 'INTEGER',
   big: 'INTEGER',
@@ -36,18 +36,18 @@ function createIndex(table: string, { name, isUnique, over }: Index): string {
   return `CREATE ${isUnique ? 'UNIQUE ' : ''}INDEX ${name} ON ${table} ${over}`
 }
 
-/** One of so many jobs is in the sample from which numbers of jobs are estimated. */
+/** One of this many jobs is in the sample from which job counts are estimated. */
 export const sampleShare = 128
 
 /**
- * Whether a row is in the sample. Rows are numbered in the order in which they are added. The factor, 2^32 by the golden
- * ratio, spreads numbers evenly that follow each other in any step.
+ * Whether a row is in the sample. Row numbers follow the order of inserts. The factor, 2^32 times the golden ratio,
+ * spreads evenly spaced numbers evenly over the sample.
  */
 export const isInSample: string = `((rowid & 2147483647) * 2654435761 >> 24) & ${sampleShare - 1} = 0`
 
 /**
- * What jobs are counted by: scheduled and waiting jobs by queue, dead jobs by queue, and a sample of live jobs. A job outside
- * the sample has no entry there. The conditions hide these indexes from the planner of all other statements.
+ * The indexes for job counts: scheduled and waiting jobs by queue, dead jobs by queue, and a sample of live jobs. A job
+ * outside the sample has no entry there. The conditions hide these indexes from the planner of all other statements.
  */
 const counts = {
   job_queue: `

@@ -8,14 +8,14 @@ import { isReadOnly } from './failures.ts'
 import { SqliteTransaction } from './transact.ts'
 
 /**
- * Joins a transaction that the caller opened: a node:sqlite database inside one, or the `tx` of a Signalbox transaction.
- * The caller begins and commits. The store writes inside one savepoint, so an error leaves the caller's transaction as
- * it was; `endTransaction` ends it where it must not be committed.
+ * Joins a transaction that the caller opened: a node:sqlite database inside one, or the `tx` of a Signalbox
+ * transaction. The caller begins and commits. The store writes inside one savepoint, so an error leaves the caller's
+ * transaction unchanged. `endTransaction` ends a transaction that must not be committed.
  */
 export interface Home {
   readonly path: string
   readonly storeId: string
-  /** The clock of a test, where the store has one. */
+  /** The clock of a test, if the store has one. */
   readonly now?: (() => number) | undefined
 }
 
@@ -31,7 +31,7 @@ export function writeInCallers<Value>(
       `The node:sqlite database handed in as \`tx\` ${db.isOpen ? 'is not in a transaction' : 'was closed'}. Run BEGIN IMMEDIATE first, and COMMIT afterwards.`,
     )
   }
-  // Made anew each time: a connection kept for a caller's database would keep that database alive.
+  // Created for each call: a stored connection would keep the caller's database alive.
   const connection = new Connection(new PlainDatabase(db), undefined, home.now)
   requireHome(connection, home)
   connection.run('SAVEPOINT signalbox_caller')
@@ -50,9 +50,9 @@ export function writeInCallers<Value>(
 
 /**
  * Ends the caller's transaction (see core/caller-transaction.ts). After ROLLBACK alone, the caller's next statements
- * would commit one by one. So another transaction takes its place, with a row in a temporary table that refers to nothing:
- * SQLite checks that at COMMIT and refuses it, until the caller rolls back. It locks nothing in the file. A connection
- * that does not check foreign keys would commit, so it is closed.
+ * would commit one by one. So this begins another transaction, with a row in a temporary table whose foreign key refers
+ * to nothing. SQLite checks that at COMMIT and refuses it, until the caller rolls back. It locks nothing in the file. A
+ * connection that does not check foreign keys would commit, so it is closed.
  */
 export function endTransaction(tx: unknown, error: unknown): void {
   if (tx instanceof SqliteTransaction) {
@@ -61,7 +61,7 @@ export function endTransaction(tx: unknown, error: unknown): void {
   }
   const db = databaseOf(tx)
   if (!db.isOpen) return
-  // SQLite may have rolled back by itself after an error. After a Signalbox error there was no transaction.
+  // After an error SQLite may have rolled back by itself. After a Signalbox error there was no transaction.
   if (!db.isTransaction && isSignalboxError(error)) return
   if (db.isTransaction) db.exec('ROLLBACK')
   if (new PlainDatabase(db).prepare('PRAGMA foreign_keys').get()?.foreign_keys !== 1) {
@@ -84,11 +84,12 @@ CREATE TEMP TABLE signalbox_ended (
 INSERT INTO temp.signalbox_ended (id, missing_id) VALUES (1, 2);`
 
 function databaseOf(tx: unknown): DatabaseSync {
-  // Drizzle shows the database it was made with; other libraries do not, and one hands in the database itself.
+  // Drizzle shows the database under its transaction. Other libraries do not, so their callers pass the database
+  // itself.
   const db: unknown = tx instanceof SqliteTransaction ? tx.raw : (drizzleClient(tx) ?? tx)
   if (typeof db === 'object' && db !== null) {
     const { prepare, exec, isOpen } = db as Partial<DatabaseSync>
-    // Not asked whether it is in a transaction: one that was closed throws.
+    // Do not read `isTransaction` here: it throws on a closed database.
     const hasState = typeof isOpen === 'boolean' && 'isTransaction' in db
     if (typeof prepare === 'function' && typeof exec === 'function' && hasState) return db as DatabaseSync
   }
@@ -98,7 +99,7 @@ function databaseOf(tx: unknown): DatabaseSync {
   )
 }
 
-/** The same database, but our statements give numbers and rows as objects, whatever the caller wants of theirs. */
+/** The same database, but Signalbox's statements return numbers and row objects, whatever the caller has set. */
 class PlainDatabase implements ConnectionDatabase {
   readonly #db: DatabaseSync
 
@@ -135,8 +136,8 @@ class PlainDatabase implements ConnectionDatabase {
 }
 
 /**
- * That the caller's main database is this store. A copy of the file has the same store id, so the file is compared
- * too. An attached one is refused: in WAL mode a commit over two files can be torn by a power cut.
+ * Checks that the caller's main database is this store. A copy of the file has the same store id, so this also compares
+ * the file. An attached database is refused: in WAL mode a power cut can split a commit over two files.
  */
 function requireHome(connection: Connection, { path, storeId }: Home): void {
   if (readStoreId(connection, 'main') === storeId && isSameFile(connection.db.location(), path)) return
@@ -151,7 +152,7 @@ function requireHome(connection: Connection, { path, storeId }: Home): void {
   )
 }
 
-/** Undefined when the database has no such table. */
+/** Undefined: the database has no such table. */
 export function readStoreId(connection: Connection, schema: string): string | undefined {
   const name = `"${schema.replaceAll('"', '""')}"`
   const exists = connection.db

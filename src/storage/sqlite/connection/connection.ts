@@ -6,21 +6,21 @@ import type { QueueControls } from '../jobs/queue-control.ts'
 import { explain, isBusy } from './failures.ts'
 
 /**
- * One connection to the file, with the statements it has prepared. Opening it never waits inside SQLite
- * (`busy_timeout = 0`), and neither does anything done with it: who finds the file locked tries again from the event
- * loop (write-queue.ts, reader.ts), so that no other work of the process stands still meanwhile.
+ * One connection to the file, with its prepared statements. No call ever waits inside SQLite (`busy_timeout = 0`). If
+ * the file is locked, the caller tries again from the event loop (write-queue.ts, reader.ts), so that other work of the
+ * process continues.
  *
- * Statements that every claim makes say `LIMIT ?2 + 0`. SQLite plans by the value of a bare `LIMIT ?2`, so whenever one is
- * bound it prepares the whole statement anew, which costs several times what running it does.
+ * Statements that every claim runs use `LIMIT ?2 + 0`. SQLite plans by the value of a bare `LIMIT ?2`, so it would
+ * prepare the whole statement again for each new value, which costs several times the run.
  */
 export interface Location {
   readonly path: string
   readonly synchronous: 'full' | 'normal'
-  /** A clock that a test moves by hand, in epoch milliseconds; it stands for SQLite's clock and for that of leases. */
+  /** A clock that a test sets, in epoch milliseconds. It replaces SQLite's clock and the clock of leases. */
   readonly now?: (() => number) | undefined
 }
 
-/** The file that `sqlite:FILE` or `sqlite:FILE?synchronous=normal` names. */
+/** Parses the address `sqlite:FILE` or `sqlite:FILE?synchronous=normal`. */
 export function parseLocation(url: string): Location {
   const [, file = '', query = ''] = /^sqlite:([^?]*)(?:\?(.*))?$/s.exec(url) ?? []
   if (file === ':memory:') throw refuse('has no file: use `memory:` for a store that lives in this process')
@@ -40,13 +40,16 @@ function refuse(what: string): SignalboxError {
   return new SignalboxError('invalid_argument', `The address of a SQLite store ${what}.`)
 }
 
-/** Creates the file and its folder if they are missing, for the current user only. SQLite's own files get the same mode. */
+/**
+ * Creates the file and its folder if missing, accessible only to the current user. SQLite gives its own files the same
+ * mode.
+ */
 export function createFile({ path }: Location): void {
   try {
     createFolder(dirname(path))
     closeSync(openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600))
   } catch (error) {
-    // A link that leads nowhere would be followed by SQLite, which makes a file there that everybody may read.
+    // SQLite would follow a broken link and create a file there that everyone can read.
     if ((error as NodeJS.ErrnoException).code === 'EEXIST' && existsSync(path)) return
     throw new SignalboxError(
       'store_unavailable',
@@ -56,32 +59,32 @@ export function createFile({ path }: Location): void {
   }
 }
 
-/** Not `recursive: true`, which never comes back from a folder that cannot have any, such as /proc. */
+/** Not `recursive: true`: it never returns for a folder that cannot have subfolders, such as /proc. */
 function createFolder(path: string): void {
   if (existsSync(path)) return
   createFolder(dirname(path))
   try {
     mkdirSync(path, { mode: 0o700 })
   } catch (error) {
-    // Another process made it meanwhile.
+    // Another process created it meanwhile.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
 }
 
-/** What a connection asks of the database it stands for. */
+/** The functions that a connection needs from its database. */
 export type ConnectionDatabase = Pick<
   DatabaseSync,
   'prepare' | 'exec' | 'close' | 'location' | 'isOpen' | 'isTransaction'
 >
 
-/** Statements kept prepared per connection; users' texts count too, and may be without end. */
+/** The number of prepared statements per connection. Users' texts count too, and may be unlimited in number. */
 const keptStatements = 300
 
 export class Connection {
   readonly db: ConnectionDatabase
   readonly #statements = new Map<string, StatementSync>()
   readonly #reading = new WeakMap<StatementSync, boolean>()
-  /** The file as it was when we opened it, and where; of a caller's own connection we know neither. */
+  /** The identity of the file when the store opened it. Unknown for a caller's connection. */
   readonly #file: { readonly path: string; readonly dev: number; readonly ino: number } | undefined
   readonly #now: (() => number) | undefined
   #turn = createTurn()
@@ -94,12 +97,12 @@ export class Connection {
     this.#file = { path, dev, ino }
   }
 
-  /** What the clock of a test reads; undefined where the store has its own clock. */
+  /** The time of a test's clock. Undefined: the store uses its own clock. */
   testedNow(): number | undefined {
     return this.#now && Math.floor(this.#now())
   }
 
-  /** False when the file was moved, deleted or replaced: later writes would be lost. */
+  /** False: the file was moved, deleted or replaced, and later writes would be lost. */
   isInPlace(): boolean {
     if (this.#file === undefined) return true
     const { path, dev, ino } = this.#file
@@ -119,7 +122,7 @@ export class Connection {
     return statement
   }
 
-  /** Whether a statement has rows to give, as SELECT and RETURNING have. */
+  /** Whether a statement returns rows, as SELECT and RETURNING do. */
   givesRows(statement: StatementSync): boolean {
     const known = this.#reading.get(statement)
     if (known !== undefined) return known
@@ -128,12 +131,12 @@ export class Connection {
     return gives
   }
 
-  /** The rows' type is what the statement selects; nothing checks it. */
+  /** The row type must match what the statement selects; nothing checks it. */
   all<Row>(sql: string, ...params: SQLInputValue[]): Row[] {
     return this.prepare(sql).all(...params) as Row[]
   }
 
-  /** The same with each row as an array: much cheaper to make and to read than objects, where rows are many. */
+  /** Returns each row as an array, which is much cheaper than an object when there are many rows. */
   rows<Row extends readonly unknown[]>(sql: string, ...params: SQLInputValue[]): Row[] {
     const known = this.#statements.get(sql)
     const statement = known ?? this.prepare(sql)
@@ -145,7 +148,7 @@ export class Connection {
     return this.prepare(sql).get(...params) as Row | undefined
   }
 
-  /** How many rows it changed. */
+  /** Returns the number of changed rows. */
   run(sql: string, ...params: SQLInputValue[]): number {
     return Number(this.prepare(sql).run(...params).changes)
   }
@@ -155,7 +158,7 @@ export class Connection {
     this.#turn = createTurn()
   }
 
-  /** What writes that share a transaction need to find out once. */
+  /** Shared by the writes of a transaction, so that each fact is read only once. */
   get turn(): Turn {
     return this.#turn
   }
@@ -164,17 +167,17 @@ export class Connection {
     this.run('COMMIT')
   }
 
-  /** Leaves no transaction open. SQLite may have rolled back by itself, as it does when the disk is full. */
+  /** Leaves no transaction open. SQLite may have rolled back by itself, for example when the disk is full. */
   rollback(): void {
     if (this.db.isOpen && this.db.isTransaction) this.run('ROLLBACK')
   }
 
-  /** Closes what is not used again either way, whatever that says. */
+  /** Closes a connection that is not used again, and ignores errors. */
   abandon(): void {
     try {
       this.close()
     } catch {
-      // The file's state is the next one's business.
+      // The next connection reports the state of the file.
     }
   }
 
@@ -184,13 +187,13 @@ export class Connection {
   }
 }
 
-/** What is known in one transaction of the writer's; nothing of it outlives that. */
+/** Facts that are valid in one transaction of the writer only. */
 export interface Turn {
-  /** The store's clock when the lock was got. */
+  /** The store's clock when the transaction got the lock. */
   now: number | undefined
-  /** Namespaces in which all that fell due or ran out by `now` has been made ready. */
+  /** Namespaces in which this transaction has already made due and expired jobs ready. */
   readonly swept: Set<string>
-  /** What is decided about queues, by namespace, where it has been looked up. */
+  /** Pauses and limits of queues, by namespace, after they were read. */
   readonly controls: Map<string, QueueControls>
 }
 
@@ -198,7 +201,7 @@ function createTurn(): Turn {
   return { now: undefined, swept: new Set(), controls: new Map() }
 }
 
-/** The store's clock, in whole milliseconds; rounded, because 0.891 · 1,000 may fall just short of 891. */
+/** The store's clock, in whole milliseconds. It rounds, because 0.891 · 1,000 may be slightly less than 891. */
 export const now = `CAST(round(unixepoch('subsec') * 1000) AS INTEGER)`
 const selectNow = `SELECT ${now} AS now`
 
@@ -206,7 +209,7 @@ export function readNow(connection: Connection): number {
   return connection.testedNow() ?? connection.get<{ now: number }>(selectNow)!.now
 }
 
-/** Where and when something is done in the transaction that the connection is in. */
+/** The connection, namespace and time of a write in the current transaction. */
 export interface Moment {
   readonly connection: Connection
   readonly namespace: string
@@ -218,7 +221,7 @@ export function momentOf(connection: Connection, namespace: string): Moment {
   return { connection, namespace, now: readNow(connection) }
 }
 
-/** Opens the file for writing. Throws busy faults as SQLite gives them, for the caller to try again. */
+/** Opens the file for writing. Throws SQLite's busy errors unchanged, so that the caller can retry. */
 export function openWriter(location: Location): Connection {
   const { path, synchronous } = location
   return opened(location, false, (db) => {
@@ -230,7 +233,7 @@ export function openWriter(location: Location): Connection {
       )
     }
     db.exec(`PRAGMA synchronous = ${synchronous === 'full' ? 'FULL' : 'NORMAL'}`)
-    // Savepoints of a group commit keep their undo pages here; in memory they cost no file.
+    // Savepoints of a group commit keep their undo pages in temporary storage; in memory they need no file.
     db.exec('PRAGMA temp_store = MEMORY')
     db.exec('PRAGMA cache_size = -16000')
     // A long read lets the WAL grow. This limit shrinks it again afterwards.
@@ -238,7 +241,7 @@ export function openWriter(location: Location): Connection {
   })
 }
 
-/** Opens the file for reading only; a writer must be open, for WAL's own files have to be there. */
+/** Opens the file only for reading. A writer must be open, because WAL's files must exist. */
 export function openReader(location: Location): Connection {
   return opened(location, true, (db) => db.exec('PRAGMA cache_size = -8000'))
 }
@@ -249,7 +252,7 @@ function opened(
   prepare: (db: DatabaseSync) => void,
 ): Connection {
   let db: DatabaseSync | undefined
-  // SQLite would make an empty one in its place.
+  // SQLite would create an empty file.
   if (!existsSync(path)) {
     throw new SignalboxError(
       'store_unavailable',

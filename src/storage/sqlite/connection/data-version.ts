@@ -7,20 +7,20 @@ export interface Watch {
   stop(): void
 }
 
-/** How often it checks while there are listeners. */
+/** The interval of checks while there are listeners. */
 const lookMs = 20
 
 /**
- * That another process committed something shows in SQLite's `data_version`, which is looked at every 20 ms.
+ * Finds commits of other processes. SQLite's `data_version` shows them; this class reads it every 20 ms.
  *
- * A connection's `data_version` stands still for its own commits. So that a worker is not woken by its own claims, the
- * one that is looked at is always that of ours which had the file's lock last: what it shows is others' doing. When
- * another of ours takes the lock, the last one is asked once more before the new one is relied on, so nothing falls
- * between the two, and commits that follow one another on one connection cost no look at all.
+ * A connection's `data_version` does not change for its own commits. To ignore the commits of this process, the class
+ * always reads the connection of this process that locked the file last: changes there come from other processes. When
+ * another connection takes the lock, the class reads the old one once more before it switches, so it misses nothing.
+ * Successive commits on one connection need no read at all.
  */
 export class DataVersion implements Watch {
   readonly #reader: Reader
-  /** Ours that had the lock last; undefined is the reader, which never writes and so counts for any. */
+  /** The connection that locked the file last. Undefined: the reader, which never writes and so shows all commits. */
   #writer: Connection | undefined
   #seen = 0
   #news = false
@@ -48,7 +48,7 @@ export class DataVersion implements Watch {
     this.#timer = undefined
   }
 
-  /** This connection of ours just took the file's lock. */
+  /** Call after a connection of this process locked the file. */
   began(connection: Connection): void {
     if (this.#timer === undefined || connection === this.#writer) return
     this.#look()
@@ -56,7 +56,7 @@ export class DataVersion implements Watch {
   }
 
   #look(): void {
-    // Replaced after a fault or a time-out. What it has not seen by now it will not tell, so there may be news.
+    // The connection was replaced after an error or a timeout. It may have missed commits, so report one.
     if (this.#writer?.db.isOpen === false) {
       this.#relyOn(undefined)
       this.#news = true
@@ -67,7 +67,7 @@ export class DataVersion implements Watch {
       if (version !== this.#seen) this.#news = true
       this.#seen = version
     } catch {
-      // The file is locked or gone. Listeners poll as well, and their poll reports the error.
+      // The file is locked or gone. Listeners also poll, and their poll reports the error.
     }
   }
 
@@ -76,8 +76,8 @@ export class DataVersion implements Watch {
     try {
       this.#seen = this.#readVersion()
     } catch {
-      // As above. Numbers of two connections may be the same by chance, so no number will do: the next look that gets
-      // through finds news, which is a wake-up too many at worst.
+      // As above. The numbers of two connections may be equal by chance, so store no number. The next successful check
+      // then reports a commit, at worst one wake-up too many.
       this.#seen = Number.NaN
     }
   }

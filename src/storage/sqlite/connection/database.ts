@@ -9,12 +9,12 @@ import type { Writer } from '../writing/writes.ts'
 import { type Connection, readNow } from './connection.ts'
 import type { Reader } from './reader.ts'
 
-/** Shared operations on SQLite: writes go to the write queue by name, reads to the reader. */
+/** Runs shared operations on SQLite: writes go to the write queue by name, reads to the reader. */
 export interface SqliteDatabaseOptions {
   readonly writer: Writer
   readonly reader: Reader
   readonly transactions: Pick<SqliteTransactions, 'join'>
-  /** Throws when the store was closed. */
+  /** Throws if the store was closed. */
   check(): void
 }
 
@@ -48,7 +48,7 @@ export class SqliteDatabase implements Database {
 
 const compiler = new Compiler(sqliteDialect)
 
-/** Runs an operation in the transaction that the connection is in. What one wrote that may undo has a savepoint. */
+/** Runs an operation in the connection's current transaction. An operation that may undo gets a savepoint. */
 export function runOperation<Args extends readonly unknown[], Answer>(
   connection: Connection,
   { procedure, mayUndo }: Operation<Args, Answer>,
@@ -62,7 +62,7 @@ export function runOperation<Args extends readonly unknown[], Answer>(
   return answer
 }
 
-/** Runs a procedure to its end in the transaction that the connection is in. */
+/** Runs a procedure to its end in the connection's current transaction. */
 export function runHere<Answer>(connection: Connection, procedure: Procedure<Answer>, now?: number): Answer {
   let instant = now
   const clock = () => (instant ??= readNow(connection))
@@ -79,7 +79,7 @@ export function runHere<Answer>(connection: Connection, procedure: Procedure<Ans
       results.push({ rows, rowCount: rows.length })
     }
     step = procedure.next(results)
-    // The other engines have committed there.
+    // The other engines have committed at this point.
     if (isLast && !step.done && !step.value.statements.every(isRead))
       throw new Error('A step that was marked as the last was followed by one that writes.')
   }
@@ -134,7 +134,7 @@ function bind(
 
 let lastMicros = 0
 
-/** The store's clock counts milliseconds; within one, this counts on. */
+/** The store's clock counts milliseconds. Within one millisecond this counts on. */
 function tickMicros(now: number): number {
   lastMicros = Math.max(lastMicros + 1, now * 1_000)
   return lastMicros

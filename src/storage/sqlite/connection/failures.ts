@@ -1,12 +1,11 @@
 import { SignalboxError } from '../../../core/errors.ts'
 
 /**
- * What SQLite's errors mean to a caller. Busy means that another process has the lock and the call may be tried again;
- * disk, file and memory faults mean that the store is not there; everything else is the statement's own fault and is
- * passed on as it is.
+ * Translates SQLite's errors for callers. Busy: another process has the lock, and the caller may retry. Errors of disk,
+ * file or memory: the store is unavailable. Any other error is the statement's own and passes unchanged.
  */
 
-/** Primary result codes of SQLite; an extended code keeps its primary one in the low byte. */
+/** SQLite's primary result codes. An extended code has its primary code in the low byte. */
 const primary = {
   busy: 5,
   nomem: 7,
@@ -33,23 +32,25 @@ function codeOf(error: unknown): number | undefined {
   return error.errcode & 0xff
 }
 
-/** Another connection has the lock. `protocol` is the same, found while WAL's own locks were contended. */
+/** Another connection has the lock. `protocol` means the same for the locks of WAL itself. */
 export function isBusy(error: unknown): boolean {
   const code = codeOf(error)
   return code === primary.busy || code === primary.protocol
 }
 
-/** A disk that failed: whether what was being written survives a crash is not known to this connection any more. */
+/** A disk error: this connection no longer knows whether a crash would lose the last write. */
 export function isInputOutput(error: unknown): boolean {
   return codeOf(error) === primary.ioerr
 }
 
-/** The connection, or its file, may only be read. */
+/** The connection, or its file, is read-only. */
 export function isReadOnly(error: unknown): boolean {
   return codeOf(error) === primary.readonly
 }
 
-/** What a caller is told: the fault in our terms, or the error itself when it is the statement's own. */
+/**
+ * The error that the caller gets: a Signalbox error for a failure of the store, otherwise the statement's own error.
+ */
 export function explain(error: unknown): unknown {
   const code = codeOf(error)
   if (code === undefined) return error
@@ -67,7 +68,7 @@ export function explain(error: unknown): unknown {
   )
 }
 
-/** The lock did not come free in time. */
+/** The lock was not released in time. */
 export function busy(cause?: unknown): SignalboxError {
   return new SignalboxError(
     'store_busy',

@@ -2,9 +2,9 @@ import type { Connection } from './connection.ts'
 import { busy, closed, explain, isBusy, isInputOutput } from './failures.ts'
 
 /**
- * Reads have a connection of their own: in WAL mode they see the last commit and never wait for a writer. Each read is
- * in a transaction, so each sees one state of the store, whatever other processes commit between its statements. The
- * rare moments in which the file is locked for readers too (recovery, the last checkpoint) are tried again like a writer's.
+ * Reads on a separate connection: in WAL mode they see the last commit and never wait for a writer. Each read is a
+ * transaction, so it sees one state of the store, whatever other processes commit between its statements. In rare
+ * moments (recovery, the last checkpoint) the file is locked for readers too; reads then retry like writes.
  */
 export class Reader {
   readonly #open: () => Connection
@@ -23,7 +23,7 @@ export class Reader {
     }
   }
 
-  /** The same without a second try; faults come as SQLite gives them. */
+  /** Reads without a retry. Throws SQLite's errors unchanged. */
   readNow<Value>(work: (connection: Connection) => Value): Value {
     if (this.#closed) throw closed()
     if (this.#connection?.isInPlace() === false) this.#drop()
@@ -61,17 +61,17 @@ export class Reader {
 }
 
 /**
- * Trying again while another process has the file. The tries are spread at random so that processes do not meet in
- * step, and stay close together: the lock is free for some microseconds between two commits of a busy neighbour, and
- * who asks seldom never finds it so.
+ * The pause before the next try while another process has the file. Pauses are random, so that processes do not keep
+ * colliding. They are short, because a busy neighbour frees the lock only for microseconds between two commits, and a
+ * rare try would never succeed.
  */
 export function pauseMs(tries: number): number {
   return (0.5 + Math.random()) * Math.min(8, 1 + tries / 4)
 }
 
 /**
- * Does `work` at once, or as soon as the file is not busy; `store_busy` when `deadline` (of performance.now) passes.
- * `check` is called before each further try and may throw.
+ * Runs `work` at once, or as soon as the file is not busy. Throws `store_busy` after `deadline` (of performance.now).
+ * It calls `check` before each retry; `check` may throw.
  */
 export async function whenFree<Value>(
   work: () => Value,
@@ -90,7 +90,7 @@ export async function whenFree<Value>(
   }
 }
 
-/** Tries again, after a pause, what answers undefined while the file is busy; the rest as above. */
+/** Retries `work` after a pause while it returns undefined because the file is busy. Otherwise as above. */
 export async function untilFree<Value>(
   work: () => Value | undefined,
   waitMs: number,

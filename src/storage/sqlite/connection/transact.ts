@@ -8,11 +8,11 @@ import { explain, isBusy, isInputOutput } from './failures.ts'
 import { untilFree } from './reader.ts'
 
 /**
- * A handler's writes and its job's end in one commit. It holds the write queue from BEGIN IMMEDIATE to COMMIT, so one at a
- * time is inside, on a connection that only these use and that handlers see as `tx.raw`.
+ * Commits a handler's writes together with the end of its job. The transaction holds the write queue from BEGIN
+ * IMMEDIATE to COMMIT, so there is only one at a time. It uses a separate connection, which handlers see as `tx.raw`.
  *
- * The write queue is never blocked for long: when the time is over, the transaction is rolled back at once, and the connection,
- * which the handler may still have in its hand, is closed and replaced by a fresh one.
+ * The write queue is never blocked for long: after its time limit, the transaction is rolled back at once. Its
+ * connection is closed and replaced, because the handler may still use it.
  */
 type Work = (tx: StoreTransaction) => Promise<Verdict>
 
@@ -23,15 +23,15 @@ export interface TransactionsOptions {
   began(connection: Connection): void
 }
 
-/** The engine's own bound: everybody else's writes wait meanwhile. */
+/** The engine's own limit, because all other writes wait meanwhile. */
 const defaultTimeoutMs = 5_000
-/** How long BEGIN and COMMIT may find the file in another process's hands. */
+/** How long BEGIN and COMMIT wait for other processes. */
 const lockWaitMs = 5_000
 
 export class Transactions {
   readonly #options: TransactionsOptions
   #connection: Connection | undefined
-  /** Of the transaction that is in, if one is. */
+  /** The limit of the current transaction, if any. */
   #limit: Limit | undefined
 
   constructor(options: TransactionsOptions) {
@@ -70,7 +70,7 @@ export class Transactions {
     this.#drop()
   }
 
-  /** From BEGIN to COMMIT. */
+  /** Runs from BEGIN to COMMIT. */
   #within<Value>(
     { timeoutMs, leaseMs, signal }: TransactOptions,
     inside: (connection: Connection, limit: Limit) => Promise<Value>,
@@ -81,16 +81,16 @@ export class Transactions {
       writeQueue.closing.throwIfAborted()
     }
     const transaction = async (): Promise<Value> => {
-      // Hardly ever is another process in the way; what it costs to wait is paid only then.
+      // Another process rarely has the file, so only that case pays for waiting.
       const connection = this.#begin() ?? (await untilFree(() => this.#begin(), lockWaitMs, check))
       const limit = new Limit(timeoutMs === 0 ? ownLimitMs(leaseMs) : timeoutMs)
       this.#limit = limit
-      // An abort during the wait for the lock had no transaction to interrupt yet.
+      // If the signal aborted during the wait for the lock, there was no transaction to interrupt yet.
       if (signal?.aborted) limit.end(signal.reason)
       if (writeQueue.closing.aborted) limit.end(writeQueue.closing.reason)
       try {
         const value = await inside(connection, limit)
-        // From here on it is only a matter of the commit, which nothing may interrupt.
+        // Only the commit remains, and nothing may interrupt it.
         limit.stop()
         if (!this.#commit(connection)) await untilFree(() => this.#commit(connection), lockWaitMs)
         return value
@@ -105,7 +105,7 @@ export class Transactions {
     return writeQueue.hold(transaction, signal, (reason) => this.#limit?.end(reason))
   }
 
-  /** Undefined when another process has the file. */
+  /** Undefined: another process has the file. */
   #begin(): Connection | undefined {
     try {
       this.#connection ??= this.#options.open()
@@ -119,7 +119,10 @@ export class Transactions {
     return this.#connection
   }
 
-  /** One handler's work and its verdict: answers how it failed, if it did. Throws what ends the whole transaction. */
+  /**
+   * Runs one handler and writes its verdict. Returns the handler's error, if any. Throws errors that end the whole
+   * transaction.
+   */
   async #attempt(
     connection: Connection,
     namespace: string,
@@ -137,7 +140,7 @@ export class Transactions {
       return { error }
     }
     tx.end()
-    // SQLite rolls back by itself on some faults, and a handler may have swallowed the error that said so.
+    // SQLite rolls back by itself after some errors, and the handler may have swallowed that error.
     if (!connection.db.isTransaction) throw gaveUp()
     try {
       const [took] = settleAll(momentOf(connection, namespace), [verdict])
@@ -147,7 +150,7 @@ export class Transactions {
     }
   }
 
-  /** Undefined when another process is in the way. */
+  /** Undefined: another process has the file. */
   #commit(connection: Connection): true | undefined {
     if (!connection.db.isTransaction) throw gaveUp()
     try {
@@ -161,7 +164,7 @@ export class Transactions {
     }
   }
 
-  /** Rolls back. A connection that its handler may still use, or that cannot roll back, is not used again. */
+  /** Rolls back. Drops a connection that its handler may still use, or that cannot roll back. */
   #abandon(connection: Connection, stillInUse: boolean): void {
     try {
       connection.rollback()
@@ -177,7 +180,7 @@ export class Transactions {
   }
 }
 
-/** The end that is put to a transaction from outside: its time is over, its signal aborted, or the store closed. */
+/** Ends a transaction from outside: its time limit passed, its signal aborted, or the store closed. */
 class Limit {
   isOver = false
   reason: unknown
@@ -189,7 +192,7 @@ class Limit {
     this.#timer = setTimeout(() => this.end(tookTooLong(timeoutMs)), timeoutMs)
   }
 
-  /** What `work` comes to, or the end if that comes first: then its `tx` is refused from there on. */
+  /** Returns the result of `work`, or throws the reason of the end if that comes first. The `tx` is then refused. */
   run(tx: SqliteTransaction, work: Work): Promise<Verdict> {
     this.#tx = tx
     return new Promise((resolve, reject) => {
@@ -240,8 +243,8 @@ function commitUnknown(cause: unknown): SignalboxError {
 }
 
 /**
- * The transaction that a handler writes with. It stops working the moment its transaction ends, for any reason. A late
- * statement is refused; it cannot become part of the connection's next transaction.
+ * The transaction with which a handler writes. It stops working when its transaction ends, for any reason. It refuses
+ * late statements, so they cannot become part of the connection's next transaction.
  */
 export class SqliteTransaction implements StoreTransaction {
   readonly #connection: Connection
@@ -255,13 +258,13 @@ export class SqliteTransaction implements StoreTransaction {
   get raw(): DatabaseSync {
     // The connection may already serve another transaction.
     if (this.#isEnded) throw this.#reason ?? over()
-    // A handler's connection is one that the store opened itself.
+    // The store opened a handler's connection itself.
     return this.#connection.db as DatabaseSync
   }
 
   async query(sql: string, params: readonly unknown[] = []): Promise<QueryResult> {
     if (this.#isEnded) throw this.#reason ?? over()
-    // Ending the transaction is not for the handler: its job would no longer end with its data.
+    // The handler must not end the transaction: its job would no longer end together with its data.
     if (/^\s*(?:BEGIN|COMMIT|END|ROLLBACK(?!\s+(?:TRANSACTION\s+)?TO\b))\b/i.test(sql)) throw ownedByUs()
     const statement = this.#connection.prepare(sql)
     const values = params.map(toValue)
@@ -276,7 +279,7 @@ export class SqliteTransaction implements StoreTransaction {
     return this.query(strings.join('?'), params)
   }
 
-  /** Refuses all later statements with this error; without one, each late statement makes its error. */
+  /** Refuses all later statements with this error. Without a reason, each late statement creates its own error. */
   end(reason?: unknown): void {
     if (this.#isEnded) return
     this.#isEnded = true
@@ -284,7 +287,7 @@ export class SqliteTransaction implements StoreTransaction {
   }
 }
 
-/** SQLite has no booleans; every other value is bound as it is, and refused by the driver where it cannot be. */
+/** SQLite has no booleans. All other values are bound unchanged; the driver refuses unsupported ones. */
 function toValue(value: unknown): SQLInputValue {
   return typeof value === 'boolean' ? Number(value) : (value as SQLInputValue)
 }

@@ -4,10 +4,10 @@ import { limitKeyOf } from '../../sql/limit-plan.ts'
 import type { Moment } from '../connection/connection.ts'
 import { takeBackIfLapsed } from './reclaim.ts'
 
-/** Writes new jobs in the caller's transaction; those whose unique key a live job has are answered with that job. */
+/** Writes new jobs in the caller's transaction. If a live job has the same unique key, the answer is that job. */
 export function addJobs(moment: Moment, jobs: readonly NewJob[]): readonly Added[] {
   const added = jobs.map((job) => {
-    // Most unique keys are free. Look for the holder only after the index reports a conflict.
+    // Most unique keys are free. Search for the job with the key only after the index reports a conflict.
     if (insertJob(moment, job)) return { id: job.id, duplicate: false }
     const holder = findHolder(moment, job.queue, job.uniqueKey!)
     if (holder !== undefined) return { id: holder, duplicate: true }
@@ -44,7 +44,7 @@ function insertDependencies(
   }
 }
 
-/** The live job that has this key. One whose lease ran out for the last time is taken back first: it is dead. */
+/** Finds the live job with this key. If its last lease expired, the job is dead and is taken back first. */
 export function findHolder(moment: Moment, queue: string, uniqueKey: string): string | undefined {
   const { connection, namespace } = moment
   const sql = 'SELECT id FROM job_queue WHERE namespace = ?1 AND queue = ?2 AND unique_key = ?3'
@@ -54,7 +54,7 @@ export function findHolder(moment: Moment, queue: string, uniqueKey: string): st
   return connection.get<{ id: string }>(sql, namespace, queue, uniqueKey)?.id
 }
 
-/** False: another job has its unique key. */
+/** False: another job has the unique key. */
 function insertJob({ connection, namespace, now }: Moment, job: NewJob): boolean {
   const runAt = 'runAt' in job.due ? job.due.runAt : now + job.due.delayMs
   const inserted = connection.run(

@@ -3,7 +3,7 @@ import type { Moment } from '../connection/connection.ts'
 import { endJobs } from './end-job.ts'
 import { takeBackIfLapsed } from './reclaim.ts'
 
-/** Cancels a job as it is at `now`, in the open transaction. */
+/** Cancels a job in its state at `now`, in the open transaction. */
 export function cancelJob(moment: Moment, id: string): CancelAnswer | undefined {
   const { connection, namespace } = moment
   takeBackIfLapsed(moment, id)

@@ -9,14 +9,14 @@ import { byPriorityThenAge, chooseReady, findReady, type ReadyRow } from './read
 import { takeBackLapsed } from './reclaim.ts'
 
 /**
- * Claiming. Due and expired jobs are made ready, then the first jobs of all requested queues are chosen and marked: all
- * in one transaction, so each job goes to one claimer and the order is exact.
+ * Claims jobs. One transaction makes due and expired jobs ready, then chooses the first jobs of all requested queues
+ * and marks them. So each job goes to one claimer, and the order is exact.
  */
 
-/** The most rows one turn promotes or takes back; a claim that finds more goes on in a turn of its own. */
+/** The number of rows that one turn promotes or takes back. If there are more, the claim continues in another turn. */
 const sweepLimit = 2_000
 
-/** Whether a claim could find anything. Asked of a reader, so that an idle worker never needs the writer's lock. */
+/** Whether a claim could find anything. The reader answers, so that an idle worker never needs the writer's lock. */
 export function mayClaim(moment: Moment, request: ClaimRequest): boolean {
   const { connection, namespace, now } = moment
   const { due } = connection.get<{ due: number }>(
@@ -33,12 +33,12 @@ export function mayClaim(moment: Moment, request: ClaimRequest): boolean {
   return limitedAmong(request.queues, controls).some((queue) => {
     const ask = { namespace, queue, kinds: request.kinds, limit: 1 }
     const { ids, isMoved } = runHere(connection, chooseLimited(ask), now)
-    // Where there are more keys than one look takes in, the next one may find something.
+    // If there are more keys than one claim reads, the next claim may find a job.
     return ids.length > 0 || isMoved
   })
 }
 
-/** Hands out jobs, or undefined when there was too much to sweep for one turn and it should be asked again. */
+/** Claims jobs. Undefined: there was too much to sweep for one turn, and the caller should claim again. */
 export function claimJobs(moment: Moment, request: ClaimRequest): readonly ClaimedRecord[] | undefined {
   const { connection, namespace, now } = moment
   const { turn } = connection
@@ -64,10 +64,13 @@ export function claimJobs(moment: Moment, request: ClaimRequest): readonly Claim
   return rows.map((row) => decodeClaimed(row, lease))
 }
 
-/** Which of the queues with limits, or the others together, a connection's next claim asks first. */
+/** Which queue with limits, or the group of all other queues, the connection's next claim asks first. */
 const turns = new WeakMap<Connection, number>()
 
-/** Asks queues with limits and the others one after the other, another one first each time, so that none starves. */
+/**
+ * Asks the queues with limits and the group of all other queues in turn, starting with another one each time, so that
+ * none starves.
+ */
 function claimFromAll(
   moment: Moment,
   request: ClaimRequest,
@@ -130,7 +133,7 @@ interface Lease {
   readonly leaseEndsAt: number
 }
 
-/** The row as the claim has made it. */
+/** The row after the claim. */
 function decodeClaimed(row: ReadyRow, { workerId, nonce, startedAt, leaseEndsAt }: Lease): ClaimedRecord {
   const [priority, runAt, id, , leaseNo, queue, kind, payload, uniqueKey, attempt, maxAttempts, ...rest] = row
   const [handBackCount, snoozeCount, createdAt, backoff, timeoutMs, meta, error] = rest
@@ -173,7 +176,7 @@ function promoteDue({ connection, namespace, now }: Moment): number {
   )
 }
 
-/** The first jobs of the queues asked for that have no limits and are not paused. */
+/** The first jobs of the requested queues that have no limits and are not paused. */
 function chooseOpen(
   moment: Moment,
   { queues, kinds, limit }: ClaimRequest,

@@ -6,7 +6,7 @@ import { isInSample, sampleShare } from '../schema.ts'
 
 const byPlace = 'q.kind, q.priority DESC, q.run_at'
 
-/** Running jobs have no index by queue: they are as many as workers run at once, and are all read. */
+/** Running jobs have no index by queue. There are only as many as workers run at once, so all are read. */
 export function createWalks({ now }: LayoutDialect): JobLayout['walks'] {
   const of = (index: string) => ({ from: `job_queue q INDEXED BY ${index}`, runAt: 'q.run_at' })
   return {
@@ -63,7 +63,7 @@ export function createWalks({ now }: LayoutDialect): JobLayout['walks'] {
   }
 }
 
-/** Hops from priority to priority of each kind of jobs along an index. */
+/** Walks an index from priority to priority, for each kind of jobs. */
 function findOldest(index: string, where: string): string {
   const rest = `FROM job_queue INDEXED BY ${index} WHERE namespace = ?1 AND queue = ?2 AND ${where}`
   return `
@@ -90,7 +90,7 @@ const kinds: Readonly<Record<string, string>> = {
 
 const readyIndexes: Readonly<Record<string, string>> = { ready: 'job_queue_ready', keyed: 'job_queue_keyed' }
 
-/** Estimates from the sample. Dead jobs have none, and are counted along their index. */
+/** Estimates from the sample. Dead jobs have no sample; their index counts them. */
 export function createEstimate(reader: Reader, namespace: string): EstimateJobs {
   const inSample = (
     kind: string,

@@ -2,7 +2,7 @@ import type { FinalState } from '../../../jobs/index.ts'
 import { boundAttemptError } from '../../attempt-error.ts'
 import type { Connection, Moment } from '../connection/connection.ts'
 
-/** How a job leaves the queue for the history. What is undefined stays as the queue has it. */
+/** How a job moves from the queue to the history. Undefined fields keep their value. */
 export interface End {
   readonly row: number
   readonly state: FinalState
@@ -14,13 +14,13 @@ export interface End {
   readonly error?: string | null
   /** The job has a cancellation request, so its row of job_cancel is deleted too. */
   readonly cancelRequested: boolean
-  /** The lease ran out: the attempt has no verdict, and later calls must not find one. */
+  /** The lease expired: the attempt has no verdict, and later calls must not find one. */
   readonly lapsed?: boolean
 }
 
 /**
  * Moves jobs to the history. All statements are in the caller's transaction, so each job is always in exactly one of
- * the two tables. Jobs that end in the very same way, as most of a batch do, are copied by one statement.
+ * the two tables. One statement copies all jobs of a batch that end in the same way.
  */
 export function endJobs(moment: Moment, ends: readonly End[]): void {
   const { connection } = moment
@@ -31,7 +31,7 @@ export function endJobs(moment: Moment, ends: readonly End[]): void {
     connection.run('DELETE FROM job_queue WHERE rowid = ?1', first.row)
     return
   }
-  for (const alike of Map.groupBy(ends, sameness).values()) {
+  for (const alike of Map.groupBy(ends, endKey).values()) {
     const [one] = alike
     if (alike.length === 1) copyToHistory(moment, one!, oneRow, one!.row)
     else copyToHistory(moment, one!, manyRows, list(alike))
@@ -44,8 +44,8 @@ const historyColumns = `
   snooze_count, run_at, created_at, started_at, finished_at, worker_id, lease_no, lease_nonce, backoff, timeout_ms,
   meta, result, error, cancel_ignored, settled_tokens`
 
-/** The same text for two ends that differ in nothing but their row; the lengths keep the last two apart. */
-function sameness(end: End): string {
+/** A text that is equal for two ends that differ only in their row. The lengths separate the last two parts. */
+function endKey(end: End): string {
   const { state, attempt, handBackCount, snoozeCount, startedAt, cancelRequested, lapsed, result, error } =
     end
   const lengths = `${result?.length} ${error === undefined ? 'kept' : error?.length}`
@@ -57,7 +57,7 @@ function list(ends: readonly End[]): string {
   return `[${ends.map(({ row }) => row).join()}]`
 }
 
-/** Written out once each: a text put together anew would have to be hashed anew to find its prepared statement. */
+/** Each text is built once: a new string would be hashed again to find its prepared statement. */
 function statements(which: string): { readonly copy: string; readonly uncancel: string } {
   return {
     copy: `
@@ -100,7 +100,7 @@ function copyToHistory(
   if (end.cancelRequested) connection.run(uncancel, rows)
 }
 
-/** How an attempt ended that failed or was lost. What is undefined is as the queue has it. */
+/** How a failed or lost attempt ended. Undefined fields keep the value of the queue's row. */
 export interface EndedAttempt {
   readonly outcome: 'failed' | 'dead' | 'lost'
   readonly attempt?: number
@@ -109,7 +109,10 @@ export interface EndedAttempt {
   readonly error: string
 }
 
-/** Writes the row of an attempt, with the release of the worker that ran when it began, in the transaction of its verdict, while its job is still in the queue. */
+/**
+ * Writes the row of an attempt in the transaction of its verdict, while its job is still in the queue. The row has the
+ * release of the worker that ran when the attempt began.
+ */
 export function keepAttempt(
   connection: Connection,
   row: number,

@@ -16,30 +16,30 @@ import { createEstimate } from './counts.ts'
 import { findHeld, findOutcome } from './renew.ts'
 import { settleAll } from './settle.ts'
 
-/** Jobs of one namespace in SQLite: says of each operation where it runs (the writer, the reader, a transaction). */
+/** Jobs of one namespace in SQLite. Each operation runs on the writer, on the reader or in a transaction. */
 export interface SqliteJobsOptions {
   readonly namespace: string
   readonly writer: Writer
   readonly reader: Reader
   readonly database: Database
   readonly transactions: SqliteTransactions
-  /** Whether handlers' transactions may keep the writer for a while. */
+  /** Whether handlers' transactions may hold the writer for some time. */
   readonly hasHolds: boolean
-  /** Whether this program may still begin anything on it. */
+  /** Refuses new work if this program cannot use the schema. */
   readonly schema: Pick<SchemaWatch, 'refuse'>
-  /** Throws when the store was closed. */
+  /** Throws if the store was closed. */
   check(): void
 }
 
-/** Transactions in which jobs may be written: the store's own, and those of callers on the same file. */
+/** Transactions in which jobs can be written: the store's own, and those of callers on the same file. */
 export interface SqliteTransactions extends Pick<Transactions, 'transact' | 'transactAll'> {
-  /** Does `work` in the caller's transaction, which decides when it counts. */
+  /** Runs `work` in the caller's transaction, which the caller commits. */
   join<Value>(tx: unknown, work: (connection: Connection) => Value): Value
   /** Ends the caller's transaction: nothing written in it can be committed. */
   end(tx: unknown, error: unknown): void
 }
 
-/** The jobs, and the same for one request that must not be done twice. */
+/** The job store, and a view for a request that must not take effect twice. */
 export function createSqliteJobs({
   namespace,
   writer,
@@ -50,7 +50,7 @@ export function createSqliteJobs({
   schema,
   check,
 }: SqliteJobsOptions): { readonly jobs: JobStore; keyed(key: RequestKey): JobStore } {
-  /** The last claim found something, so the next is likely to. */
+  /** The last claim found a job, so the next one probably will too. */
   let wasClaiming = false
 
   const ask = <Name extends Operation>(operation: Name, args: Parameters<Writes[Name]>, key?: RequestKey) =>
@@ -67,9 +67,9 @@ export function createSqliteJobs({
   }
 
   /**
-   * Looks before it asks the writer: an idle worker never needs its lock, and a key that is kept is an answer. While
-   * claims bring something there is no need to look; but where a transaction may keep the writer, a claim that finds
-   * nothing would wait for its end, and a worker that stops with it.
+   * Checks with the reader before it asks the writer: an idle worker never needs the writer's lock, and a stored key is
+   * already an answer. While claims find jobs, the check is unnecessary. But if a transaction may hold the writer, the
+   * check always runs: a claim that finds nothing would wait for its end, and so would a stopping worker.
    */
   async function claim(request: ClaimRequest, key?: RequestKey): Promise<readonly ClaimedRecord[]> {
     schema.refuse()
@@ -136,8 +136,8 @@ export function createSqliteJobs({
 }
 
 /**
- * The namespaces in which a live job of that queue has a unique key. It goes from namespace to namespace by the index of
- * the keys, two looks each, however many jobs there are.
+ * The namespaces with a live job in that queue that has a unique key. It walks from namespace to namespace along the
+ * index of keys, with two look-ups for each, however many jobs there are.
  */
 export function listQueued(connection: Connection, queue: string, limit: number): readonly string[] {
   const sql = `WITH RECURSIVE known (namespace) AS (

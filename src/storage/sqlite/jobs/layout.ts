@@ -23,7 +23,7 @@ interface Place {
 }
 const queue = 'job_queue q'
 const history = 'job_history h'
-// Named, because SQLite would rather walk all ids in their order than sort the few rows that are meant.
+// Named, because SQLite would rather walk all ids in their order than sort the few matching rows.
 const running = 'job_queue q INDEXED BY job_queue_running'
 const waiting = 'job_queue q INDEXED BY job_queue_waiting'
 const unfinished = 'job_history h INDEXED BY job_history_unfinished'
@@ -33,7 +33,7 @@ const ownEnded = 'job_history h INDEXED BY job_history_own'
 const expired = `q.state = 'running' AND q.lease_ends_at <= :now`
 const noAttemptsLeft = 'q.attempt >= q.max_attempts AND c.job_id IS NULL'
 
-/** Where live and ended jobs are found that are in a state at this moment; null: none of them can be. */
+/** The tables and indexes that hold live and ended jobs with a current state. Null: none can have it. */
 const places: Readonly<Record<JobState | 'any', { live: Place | null; ended: Place | null }>> = {
   any: { live: { from: queue, where: 'TRUE' }, ended: { from: history, where: 'TRUE' } },
   scheduled: { live: { from: queue, where: `q.state = 'scheduled' AND q.run_at > :now` }, ended: null },
@@ -48,7 +48,7 @@ const places: Readonly<Record<JobState | 'any', { live: Place | null; ended: Pla
   waiting: { live: { from: waiting, where: `q.state = 'waiting'` }, ended: null },
   running: { live: { from: running, where: `q.state = 'running' AND q.lease_ends_at > :now` }, ended: null },
   completed: { live: null, ended: { from: history, where: `h.state = 'completed'` } },
-  // The second half of each `ended` is what SQLite needs to see before it may use that index.
+  // SQLite uses the index only if the statement repeats this second condition.
   dead: {
     live: { from: running, where: `${expired} AND ${noAttemptsLeft}` },
     ended: { from: unfinished, where: `h.state = 'dead' AND h.state <> 'completed'` },
@@ -59,7 +59,7 @@ const places: Readonly<Record<JobState | 'any', { live: Place | null; ended: Pla
   },
 }
 
-/** Our own queues are few among all, and have indexes of nothing else. */
+/** Signalbox's own queues have few jobs among very many, and have separate indexes. */
 function placesOf({ state, of }: Wanted): (typeof places)['any'] {
   const { live, ended } = places[state ?? 'any']
   if (of !== 'own') return { live, ended }
@@ -70,7 +70,7 @@ function placesOf({ state, of }: Wanted): (typeof places)['any'] {
   }
 }
 
-/** Hops along an index from kind to kind, and counts up to `:limit` jobs of each. */
+/** Walks an index from kind to kind, and counts up to `:limit` jobs of each. */
 function readyKindsBy(index: string, where: string): string {
   const from = `FROM job_queue INDEXED BY ${index}
     WHERE namespace = :namespace AND queue = :queue AND state = 'ready' AND ${where}`
@@ -112,7 +112,7 @@ GROUP BY kind`,
   }
 }
 
-/** The indexes of ready jobs have the kind before the order of claims, so each text hops from kind to kind first. */
+/** The indexes of ready jobs have the kind before the claim order, so each text first walks from kind to kind. */
 function createLimitLayout(d: LayoutDialect): LimitLayout {
   const readyBy = (index: string, where: string) => `FROM job_queue INDEXED BY ${index}
   WHERE namespace = :namespace AND queue = :queue AND state = 'ready' AND ${where}`
@@ -139,7 +139,7 @@ ORDER BY ${order} LIMIT :limit`,
     keyless: `
 WITH RECURSIVE ${kindsOf('plain', plain)}
 ${firstOf('plain', plain, ':limit')} ORDER BY ${order} LIMIT :limit`,
-    // One job for each key and kind. Mostly there is one kind, and no other to look for.
+    // One job for each key and kind. Usually a queue has only one kind.
     heads: `
 WITH RECURSIVE keys (row) AS (
   SELECT (SELECT rowid ${limited('limit_key > :after')} ${upTo} ORDER BY limit_key, kind, ${order} LIMIT 1)

@@ -1,16 +1,16 @@
 import type { QueueLimits } from '../../../jobs/index.ts'
 import type { Moment } from '../connection/connection.ts'
 
-/** What is decided about the queues of a namespace, as a claim needs to know it. */
+/** The pauses and limits of a namespace's queues, as a claim needs them. */
 export interface QueueControls {
   readonly paused: ReadonlySet<string>
-  /** Those with limits that are not paused. */
+  /** The queues with limits that are not paused. */
   readonly limited: ReadonlySet<string>
-  /** Whether any ready job has a limit key; without one, claims skip the search for them. */
+  /** Whether any ready job has a limit key. If not, claims do not search for such jobs. */
   readonly hasKeyed: boolean
 }
 
-/** All of it by one statement; the row without a queue says that there are jobs with a key. */
+/** Reads everything with one statement. The row without a queue shows whether there are jobs with a key. */
 export function readControls({ connection, namespace }: Moment): QueueControls {
   const rows = connection.all<{ queue: string | null; paused_at: number | null }>(
     `SELECT queue, paused_at FROM queue_control
@@ -43,7 +43,7 @@ export function pauseQueue({ connection, namespace }: Moment, queue: string, pau
   )
 }
 
-/** Sets limits, or lifts them; then the starts that were counted are forgotten. */
+/** Sets or removes limits. Removing them deletes the counted starts. */
 export function limitQueue(
   { connection, namespace }: Moment,
   queue: string,

@@ -4,8 +4,8 @@ import type { Moment } from '../connection/connection.ts'
 import { type End, endJobs, keepAttempt } from './end-job.ts'
 
 /**
- * Jobs whose lease ran out. Every path treats them alike: `cancelled` if that was requested, `dead` when no attempts are
- * left, otherwise `ready` again, at the old due time and so at the old position.
+ * Jobs with an expired lease. Every code path treats them alike: they become `cancelled` if that was requested, `dead`
+ * without further attempts, otherwise `ready` again. A ready job keeps its due time, and so its position.
  */
 export interface LapsedRow {
   readonly row: number
@@ -28,7 +28,7 @@ export function lapsesTo({
   return attempt >= max_attempts ? 'dead' : 'ready'
 }
 
-/** Takes back up to `limit` jobs whose lease ran out, the longest overdue first; answers what each became. */
+/** Takes back up to `limit` jobs with an expired lease, the longest overdue first. Returns the new state of each. */
 export function takeBackLapsed(moment: Moment, limit: number): readonly ('ready' | 'dead' | 'cancelled')[] {
   const { connection, namespace, now } = moment
   const rows = connection.all<LapsedRow>(
@@ -42,7 +42,7 @@ export function takeBackLapsed(moment: Moment, limit: number): readonly ('ready'
   return takeBack(moment, rows)
 }
 
-/** Takes back this job if its lease ran out, so that the caller sees its present state. */
+/** Takes back this job if its lease expired, so that the caller sees its current state. */
 export function takeBackIfLapsed(moment: Moment, id: string): void {
   const { connection, namespace, now } = moment
   const row = connection.get<LapsedRow>(

@@ -5,7 +5,7 @@ import { deleteJobLogs } from '../../sql/logs.ts'
 import type { Moment } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
 
-/** Deletes jobs and all that is kept about them, but those that run. */
+/** Deletes jobs and all their data, except running jobs. */
 export function removeJobs(
   { connection, namespace, now }: Moment,
   ids: readonly string[],
@@ -25,7 +25,7 @@ export function removeJobs(
     wanted,
   )
   const removed = [...live, ...ended].map(({ id }) => id)
-  // A running job whose lease ran out may have left one.
+  // A running job with an expired lease may have a cancellation request.
   connection.run(
     `DELETE FROM job_cancel WHERE namespace = ?1 AND job_id ${among}`,
     namespace,
@@ -37,12 +37,12 @@ export function removeJobs(
   return removed
 }
 
-/** How far the clocks that made ids and the store's may be apart. */
+/** The maximum difference between the clocks that created ids and the store's clock. */
 const clockSlackMs = 3_600_000
 
 /**
- * Deletes old history. A job ended after it was made, and its id says when that was: only ids up to the cut-off and
- * some slack can have ended before it, and the rest of the history is not walked through.
+ * Deletes old history. A job ends after it was created, and its id contains that time. So only ids up to the cut-off
+ * time plus some slack can have ended before it, and the rest of the history is not read.
  */
 export function pruneHistory(
   { connection, namespace, now }: Moment,

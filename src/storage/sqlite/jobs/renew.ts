@@ -3,12 +3,12 @@ import { decodeToken, encodeToken } from '../../token.ts'
 import type { Moment } from '../connection/connection.ts'
 
 /**
- * Who holds a running job. A lease is live while its row is `running`, has the token's number and nonce, and ends after
- * the store's clock. Each write checks this inside its own transaction. SQLite has one writer, so nothing changes
- * between the check and the write.
+ * Checks leases. A lease is live while its row is `running`, has the token's number and nonce, and ends after the
+ * store's clock. Each write checks this inside its own transaction. SQLite has one writer, so nothing changes between
+ * the check and the write.
  *
- * `lease_nonce` of a row that does not run says that the attempt's verdict was written; a lease that was taken back
- * leaves null. `settled_tokens` keeps the last of those that later claims would overwrite, newest first.
+ * In a row that does not run, `lease_nonce` means that the attempt's verdict was written; a lease that was taken back
+ * leaves null. `settled_tokens` keeps the last nonces that later claims would overwrite, newest first.
  */
 export interface Held {
   readonly row: number
@@ -37,7 +37,7 @@ const manyJobs = `${leaseColumns}
   CROSS JOIN job_queue q ON q.namespace = ?1 AND q.id = wanted.value
   WHERE q.state = 'running' AND q.lease_ends_at > ?4`
 
-/** Hardly ever does anybody want a job cancelled; then the rows need not be asked for it one by one. */
+/** Cancellation requests are rare. Without any, the rows need no look-up of their own request. */
 function anyCancelled({ connection, namespace }: Moment): number {
   return connection.get<{ any: number }>(
     'SELECT EXISTS (SELECT 1 FROM job_cancel WHERE namespace = ?1) AS any',
@@ -45,7 +45,7 @@ function anyCancelled({ connection, namespace }: Moment): number {
   )!.any
 }
 
-/** The rows that these leases hold, in order; undefined where a lease is lost. All of them are found by one statement. */
+/** The rows of these leases, in order; undefined for a lost lease. One statement finds them all. */
 export function findHeld(moment: Moment, leases: readonly LeaseRef[]): readonly (Held | undefined)[] {
   const { connection, namespace, now } = moment
   const rows =
@@ -69,7 +69,7 @@ export function findHeld(moment: Moment, leases: readonly LeaseRef[]): readonly 
   })
 }
 
-/** Makes the lease last until `leaseEndsAt`, unless it lasts longer already. */
+/** Extends the lease to `leaseEndsAt`, unless it already lasts longer. */
 export function extend({ connection, now }: Moment, held: Held, leaseEndsAt: number): number {
   if (held.leaseEndsAt >= leaseEndsAt) return held.leaseEndsAt
   connection.run(
@@ -89,7 +89,7 @@ interface LeaseRow {
   readonly settled_tokens: string
 }
 
-/** What has become of an attempt. */
+/** The outcome of an attempt. */
 export function findOutcome(
   { connection, namespace, now }: Moment,
   { jobId, token }: LeaseRef,

@@ -7,7 +7,7 @@ import { findHolder } from './add.ts'
 import { findEnded, findLive } from './cancel.ts'
 import { takeBackIfLapsed, takeBackLapsed } from './reclaim.ts'
 
-/** Retries a job as it is at `now`, in the open transaction. */
+/** Retries a job in its state at `now`, in the open transaction. */
 export function retryJob(moment: Moment, id: string): RetryAnswer | undefined {
   const { connection, namespace, now } = moment
   takeBackIfLapsed(moment, id)
@@ -31,7 +31,7 @@ export function retryJob(moment: Moment, id: string): RetryAnswer | undefined {
   if (key !== null && findHolder(moment, queue, key) !== undefined) {
     return { outcome: 'taken' }
   }
-  // The number of its last lease comes along, so that the next token is greater than every one before.
+  // Copies the number of its last lease, so that the next token is greater than all earlier ones.
   connection.run(
     `INSERT INTO job_queue (
        namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at,

@@ -6,8 +6,8 @@ import { type End, endJobs, keepAttempt } from './end-job.ts'
 import { findHeld } from './renew.ts'
 
 /**
- * Writes how attempts ended, where their lease is live at `now`; answers which took. A lease that two of the verdicts
- * name is settled by the first.
+ * Writes verdicts whose lease is live at `now`, and returns for each whether it was written. If two verdicts name the
+ * same lease, the first one wins.
  */
 export function settleAll(moment: Moment, verdicts: readonly Verdict[]): readonly boolean[] {
   const { connection, now } = moment
@@ -35,7 +35,7 @@ export function settleAll(moment: Moment, verdicts: readonly Verdict[]): readonl
   return took
 }
 
-/** Twenty tokens or so: a job's recent attempts, however often it is tried. */
+/** About twenty tokens: enough for a job's recent attempts. */
 const keptTokenChars = 400
 
 function bringBack(

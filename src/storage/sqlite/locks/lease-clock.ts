@@ -3,8 +3,9 @@ import { uptime } from 'node:os'
 import type { Connection } from '../connection/connection.ts'
 
 /**
- * The clock of lock leases: the host's monotonic one, in whole milliseconds, which all processes of the host share and
- * no change of the time moves. It begins anew when the host boots, so the store keeps which boot its instants are of.
+ * The clock of lock leases: the host's monotonic clock in whole milliseconds. All processes of the host share it, and a
+ * change of the wall clock does not affect it. It starts again when the host boots, so the store records the boot to
+ * which its times belong.
  */
 export function readLeaseClock(connection: Pick<Connection, 'testedNow'>): number {
   const tested = connection.testedNow()
@@ -16,22 +17,22 @@ export function readLeaseClock(connection: Pick<Connection, 'testedNow'>): numbe
 let known: number | undefined
 
 /**
- * By how many milliseconds the wall clock is ahead of the lease clock. Two readings of clocks that count in whole
- * milliseconds differ by one more or less each time, and a lease would seem to end at another instant whenever it is
- * looked at. So it is measured once, at a tick of the wall clock, where it is exact; and again when the clock was set.
+ * The difference of the wall clock to the lease clock, in milliseconds. Both clocks count whole milliseconds, so two
+ * readings differ by up to one each time, and a lease would seem to end at another time at each look. So the difference
+ * is measured once, at a tick of the wall clock, where it is exact, and again after the wall clock was set.
  */
 export function readWallAhead(connection: Pick<Connection, 'testedNow'>): number {
-  // The clock of a test is both.
+  // A test's clock is both clocks.
   if (connection.testedNow() !== undefined) return 0
   const rough = Date.now() - preciseLeaseClock()
-  // The wall clock shows the beginning of its millisecond: it is up to one behind.
+  // The wall clock shows the start of its millisecond, so it may be up to one millisecond behind.
   if (known === undefined || rough < known - setByMs - 1 || rough > known + setByMs) known = measureAhead()
   return Math.round(known)
 }
 
-/** A clock that is being corrected creeps; beyond this it was set. */
+/** A clock under correction drifts slowly. A larger difference means that it was set. */
 const setByMs = 2
-/** A tick comes within one; a wall clock that stands still is some test's. */
+/** A tick comes within one millisecond. A wall clock that stands still belongs to a test. */
 const patienceMs = 5
 
 function measureAhead(): number {
@@ -49,19 +50,19 @@ function preciseLeaseClock(): number {
   return seconds * 1_000 + nanos / 1_000_000
 }
 
-/** Tells this boot of the host from others. */
+/** Identifies this boot of the host. */
 export function readBootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
   } catch {
-    // Elsewhere: the minute of the boot, which is near enough to be the same for all that ask.
+    // On other systems: the minute of the boot, which is precise enough to be equal in all processes.
     return `since ${Math.round((Date.now() / 1_000 - uptime()) / 60)}`
   }
 }
 
 /**
- * After a boot every lease in the store is of a clock that is gone. Holders get their whole time again, and those who
- * wait the time to come back; a process that took part before the boot is not running any more.
+ * After a boot, all stored leases belong to a clock that no longer exists. Holders get their full lease again, and
+ * waiters get time to reconnect. No process from before the boot is still running.
  */
 export function rebaseLeases(connection: Connection, bootId: string, now: number): void {
   const kept = connection.get<{ value: string }>(`SELECT value FROM signalbox_meta WHERE key = 'boot_id'`)

@@ -15,15 +15,15 @@ import { readLeaseClock } from './lease-clock.ts'
 import { forgetTaken } from './lock-tokens.ts'
 import { SqliteWaitQueue } from './wait-queue-rows.ts'
 
-/** The steps on a wait queue, as they are asked for. */
+/** The steps on a wait queue, as callers request them. */
 export type LockSteps = RuledLocks
 
-/** One step by name, in plain data. */
+/** One step: its name and its arguments as plain data. */
 export type LockStep = {
   [Name in keyof LockSteps]: [name: Name, args: Parameters<LockSteps[Name]>]
 }[keyof LockSteps]
 
-/** Takes one step. */
+/** Runs one step. */
 export function takeStep(moment: Moment, [name, args]: LockStep): Ruled<object> {
   const [key, ...rest] = args
   const rule = lockRules[name] as (...args: readonly unknown[]) => Rule<Ruled<object>>
@@ -52,8 +52,8 @@ function runRule<Answer>({ connection, namespace, now }: Moment, key: LockKey, r
 }
 
 /**
- * Whether `sweepQueues` would find anything. Asked of a reader. Without being told which index to use, SQLite would look
- * through all wait queues of the namespace and all who wait in them, for it knows nothing of how few are due.
+ * Whether `sweepQueues` would find anything. The reader answers. The statement names its indexes, because SQLite does
+ * not know how few rows are due, and would read all wait queues of the namespace and all their waiters.
  */
 export function maySweep(connection: Connection, namespace: string, times: LockTimes): boolean {
   const { due } = connection.get<{ due: number }>(
@@ -79,7 +79,7 @@ export const maySweepSql: string = `SELECT
   OR EXISTS (SELECT 1 ${idleQueue} AND last_at IS NULL)
   OR EXISTS (SELECT 1 ${idleQueue} AND last_at <= ?3) AS due`
 
-/** Brings wait queues of the namespace to the present whose time has come, and forgets what is over. */
+/** Ends leases and waits of the namespace that are due, and deletes expired rows. */
 export function sweepQueues(
   moment: Moment,
   limit: number,
@@ -102,7 +102,7 @@ export function sweepQueues(
 export const findDueSql = `SELECT operation, resource FROM lock_queue INDEXED BY lock_queue_due
   WHERE due_at <= ?2 AND namespace = ?1 ORDER BY due_at LIMIT ?3 + 0`
 
-/** Those who wait no longer: their lease ran out, or their deadline came. */
+/** Waiters whose lease or deadline has passed. */
 export const findGoneSql = `SELECT operation, resource, w.node AS node, w.request_id AS requestId
   FROM (SELECT queue_id, node, request_id FROM lock_waiter INDEXED BY lock_waiter_lease WHERE lease_ends_at <= ?2
         UNION SELECT queue_id, node, request_id FROM lock_waiter INDEXED BY lock_waiter_deadline

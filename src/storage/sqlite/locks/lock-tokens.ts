@@ -1,14 +1,14 @@
 import type { Connection, Turn } from '../connection/connection.ts'
 
 /**
- * Tokens rise for ever, whatever becomes of the wait queues: the last one is in a row that is never deleted. Writing it for
- * every grant would cost as much as the grant, so a transaction takes some at once; those it does not need are skipped.
- * SQLite has one writer, so one row is enough for all.
+ * Tokens rise for ever, even after wait queues are deleted: the last token is in a row that is never deleted. A write
+ * of that row for each grant would cost as much as the grant, so a transaction reserves several tokens at once; unused
+ * tokens are skipped. SQLite has one writer, so a single row is enough.
  */
 export function mintToken(connection: Connection, above: number, wall: number): number {
   let taken = reserves.get(connection.turn)
   if (taken === undefined || Math.max(taken.next, above + 1) > taken.last) {
-    taken = takeSome(connection, above, wall)
+    taken = reserveTokens(connection, above, wall)
     reserves.set(connection.turn, taken)
   }
   const token = Math.max(taken.next, above + 1)
@@ -16,7 +16,10 @@ export function mintToken(connection: Connection, above: number, wall: number): 
   return token
 }
 
-/** What was taken in a step that failed may be undone with it, while others of the same transaction go on. */
+/**
+ * Forgets the reserve after a step failed: the rollback may undo the reservation, while other steps of the transaction
+ * continue.
+ */
 export function forgetTaken(connection: Connection): void {
   reserves.delete(connection.turn)
 }
@@ -28,10 +31,10 @@ interface Reserve {
   readonly last: number
 }
 
-/** They are the transaction's, and gone with it. */
+/** A reserve belongs to its transaction and ends with it. */
 const reserves = new WeakMap<Turn, Reserve>()
 
-function takeSome(connection: Connection, above: number, wall: number): Reserve {
+function reserveTokens(connection: Connection, above: number, wall: number): Reserve {
   const [[last]] = connection.rows<[number]>(
     `INSERT INTO lock_shard (shard, last_token)
      SELECT 0, max(?1, coalesce(max(last_token), 0)) + ?2 FROM lock_shard WHERE true

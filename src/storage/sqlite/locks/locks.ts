@@ -20,7 +20,7 @@ import type { Writer } from '../writing/writes.ts'
 import { readLeaseClock, readWallAhead } from './lease-clock.ts'
 import { type LockSteps, maySweep } from './lock-steps.ts'
 
-/** Locks of one namespace in SQLite: steps go to the writer, by name and in plain data; looking goes to the reader. */
+/** Locks of one namespace in SQLite. Steps go to the writer as names and plain data; views go to the reader. */
 export function createSqliteLocks(
   namespace: string,
   writer: Writer,
@@ -28,7 +28,7 @@ export function createSqliteLocks(
   check: () => void,
 ): LockStore {
   const step = <Name extends keyof LockSteps>(name: Name): LockSteps[Name] =>
-    // The steps' types are told apart by their name, which the writer gives back the answer of.
+    // The name of a step determines its types, and the writer returns the answer of that step.
     ((...args: unknown[]) =>
       writer.write({
         operation: 'lock',
@@ -46,7 +46,7 @@ export function createSqliteLocks(
     fail: step('fail'),
     async sweep(limit, times) {
       check()
-      // Usually nothing is due, and a read finds that without the writer.
+      // Usually nothing is due. A read finds that without the writer.
       if (!(await reader.read((connection) => maySweep(connection, namespace, times)))) return []
       return writer.write({ operation: 'sweepLocks', namespace, args: [limit, times] })
     },
@@ -149,7 +149,7 @@ function listQueues(
     .map((record) => summaryOf(connection, record))
 }
 
-/** Leases are kept in the lease clock's time and shown in the wall clock's. */
+/** Leases are stored in the lease clock's time and shown in the wall clock's. */
 function summaryOf(connection: Connection, record: WaitQueueRecord): WaitQueueSummary {
   const aheadMs = readWallAhead(connection)
   const now = readLeaseClock(connection) + aheadMs

@@ -22,14 +22,14 @@ export class SqliteWaitQueue implements WaitQueueRows {
   readonly #key: LockKey
   readonly #wall: number
   readonly #now: number
-  /** Undefined while there is no row yet. */
+  /** Undefined: the wait queue has no row yet. */
   #queue: number | undefined
   #waiterCount = 0
   #outcomeCount = 0
-  /** As they are written. */
+  /** The stored count. */
   #writtenWaiters = 0
   #writtenOutcomes = 0
-  /** The token of the last grant; the row keeps it while the lock has no holder. */
+  /** The token of the last grant. The row keeps it while the lock has no holder. */
   #token: number | null = null
 
   constructor(connection: Connection, namespace: string, key: LockKey, wall: number) {
@@ -77,8 +77,9 @@ export class SqliteWaitQueue implements WaitQueueRows {
     this.#writtenWaiters = waiters
     this.#writtenOutcomes = outcomes
     const counts = [queue, attempt, grantFrom, revision, dueAt, waiters, outcomes]
-    // No rule reads how the wait queue last ended, so it is not loaded and stays as it is. The same holds for the token of the
-    // last grant while the lock has no holder. What is not there is not bound: that costs as much as writing it.
+    // No rule reads the last outcome of the wait queue, so it is not loaded and stays unchanged. The same is true of
+    // the last grant's token while the lock has no holder. Missing values are not bound, because binding costs as much
+    // as writing.
     const ended = lastOutcome
       ? [lastOutcome.outcome, lastOutcome.node, lastOutcome.attempt, lastOutcome.at, lastOutcome.value]
       : []
@@ -225,12 +226,12 @@ export class SqliteWaitQueue implements WaitQueueRows {
       this.#queue!,
       wants,
     )
-    // Who waits has no outcome: it was removed when the wait began.
+    // A waiter has no outcome, because its outcome was deleted when the wait began.
     this.#outcomeCount += many
     return many
   }
 
-  /** Writes the numbers of those beside the wait queue where a rule changed them and nothing else. */
+  /** Writes the counts of waiters and outcomes, if a rule changed them and nothing else. */
   close(): void {
     if (this.#queue === undefined) return
     if (this.#waiterCount === this.#writtenWaiters && this.#outcomeCount === this.#writtenOutcomes) return
@@ -262,7 +263,7 @@ const holderColumns = [
 ]
 const endColumns = ['last_outcome', 'last_node', 'last_attempt', 'last_at', 'last_value']
 
-/** Writes these columns of a wait queue, in this order behind its number. */
+/** A statement that writes these columns of a wait queue, in this order after its number. */
 function save(columns: readonly string[], also = ''): string {
   const set = columns.map((column, nr) => `${column} = ?${nr + 2}`).join(', ')
   return `UPDATE lock_queue SET ${set}${also} WHERE queue_id = ?1`
@@ -274,7 +275,7 @@ const saveEnded = save([...countColumns, ...endColumns], noHolder.join(''))
 const saveHeld = save([...countColumns, ...holderColumns])
 const saveEndedAndHeld = save([...countColumns, ...holderColumns, ...endColumns])
 
-/** The columns in the order in which they are read. */
+/** The columns in the order of the SELECT. */
 type WaitQueueRecord = readonly [
   queue: number,
   attempt: number,

@@ -1,8 +1,8 @@
 import type { Meter } from '../../../core/meter.ts'
 
 /**
- * Measures the turns of the write queue: each write by the name of its operation, the commit that a group shares, transactions
- * of handlers, and the times when another process had the file. Instants are those of `performance.now()`.
+ * Measures the turns of the write queue: each write by the name of its operation, the shared commit of a group,
+ * handlers' transactions, and the times when another process had the file. Times are those of `performance.now()`.
  */
 export interface WriteQueueMeter {
   turn(name: string, begunAt: number, enteredAt: number, leftAt: number): void
@@ -10,10 +10,13 @@ export interface WriteQueueMeter {
 
 export const commitName = 'commit'
 export const transactionName = 'transaction'
-/** Another process has the file. */
+/** The name of a turn of another process. */
 export const elsewhereName = 'elsewhere'
 
-/** Tells a meter. Where the write queue is in this thread, a turn stops it, but for one that goes on over awaits. */
+/**
+ * Reports turns to a meter. In this thread a turn blocks the event loop, except a transaction, which runs over several
+ * awaits.
+ */
 export function createWriteQueueMeter(meter: Meter, isHere: boolean): WriteQueueMeter {
   const kinds = new Map<string, number>()
   const kindOf = (name: string): number => {
@@ -29,16 +32,22 @@ export function createWriteQueueMeter(meter: Meter, isHere: boolean): WriteQueue
   }
 }
 
-/** Turns as they cross between threads: their names, and three instants of each in epoch milliseconds. */
+/** Turns in the form in which they cross between threads: names, and three times for each in epoch milliseconds. */
 export interface ReportedTurns {
-  /** Apart by commas, of which no name has any. */
+  /** Separated by commas; no name contains one. */
   readonly names: string
-  /** When it was asked for, when it began, when it ended; each thread counts from its own start, so by the clock of all. */
+  /**
+   * The times of the request, the begin and the end of each turn. Epoch times, because `performance.now()` differs by
+   * thread.
+   */
   readonly instants: Float64Array
 }
 
-/** Keeps turns until they are told: one text and one row of numbers cross for a fraction of what lists of them would. */
-export class TurnsToTell implements WriteQueueMeter {
+/**
+ * Collects turns until they are reported. One text and one array of numbers cross threads much cheaper than a list of
+ * objects.
+ */
+export class PendingTurns implements WriteQueueMeter {
   #names: string[] = []
   #instants: number[] = []
 
@@ -47,7 +56,7 @@ export class TurnsToTell implements WriteQueueMeter {
     this.#instants.push(toEpoch(begunAt), toEpoch(enteredAt), toEpoch(leftAt))
   }
 
-  /** Those since the last time. */
+  /** The turns since the last call. */
   take(): ReportedTurns {
     const turns = { names: this.#names.join(), instants: new Float64Array(this.#instants) }
     this.#names = []
@@ -56,12 +65,12 @@ export class TurnsToTell implements WriteQueueMeter {
   }
 }
 
-export function tellTurns(meter: WriteQueueMeter, { names, instants }: ReportedTurns): void {
+export function reportTurns(meter: WriteQueueMeter, { names, instants }: ReportedTurns): void {
   if (names === '') return
   const origin = performance.timeOrigin
   for (const [index, name] of names.split(',').entries()) {
     const begunAt = instants[index * 3]!
-    // The clocks of two threads differ by some microseconds; a turn cannot begin before its request.
+    // The clocks of two threads differ by some microseconds, but a turn cannot begin before its request.
     const entered = Math.max(begunAt, instants[index * 3 + 1]!)
     const left = Math.max(entered, instants[index * 3 + 2]!)
     meter.turn(name, begunAt - origin, entered - origin, left - origin)

@@ -6,74 +6,74 @@ import { pauseMs } from '../connection/reader.ts'
 import { commitName, elsewhereName, transactionName, type WriteQueueMeter } from './write-queue-meter.ts'
 
 /**
- * SQLite has one writer. Here a process's writes wait for their turn to be it: in JavaScript, never inside SQLite.
+ * SQLite has one writer. The writes of a process wait here for their turn: in JavaScript, never inside SQLite.
  *
- *     write ──▶ │ renewals │ writes, holds in the order they came │ ──▶ one turn at a time
+ *     write ──▶ │ renewals │ writes and holds in order of arrival │ ──▶ one turn at a time
  *
  * A turn is either one `hold`, which keeps the write queue during its awaits and has a separate connection, or all
- * writes in front of the next hold. Those writes share one transaction and one fsync, each in its own savepoint, and
- * are answered after the commit. A write is synchronous, so this process never locks the file during an await. When
- * another process holds the file, the event loop tries the turn again until each caller's deadline. A write may then
- * run twice, so its only effect must be on its connection.
+ * writes before the next hold. Those writes share one transaction and one fsync, each in its own savepoint, and are
+ * answered after the commit. A write is synchronous, so this process never locks the file during an await. If another
+ * process holds the file, the event loop tries the turn again until each caller's deadline. A write may then run twice,
+ * so its only effect must be on its connection.
  *
  * A turn of writes begins in a new round of the event loop, so all writes of one round share a commit. A hold shares
- * with no other write and begins as soon as the one before it ends, but only for a few milliseconds in a row, so that
- * turns never starve timers and sockets.
+ * its turn with no other write. It begins as soon as the previous hold ends, but only for a few milliseconds in a row,
+ * so that turns never starve timers and sockets.
  */
 export interface WriteQueueOptions {
-  /** Opens the connection that writes share; called again after a fault of the disk. */
+  /** Opens the shared connection of writes. Called again after a disk error. */
   open(): Connection
-  /** Told when the file's lock was taken: the notifier tells others' commits from ours by it. */
+  /** Called after the file was locked. The notifier uses it to tell commits of other processes from our own. */
   began?(connection: Connection): void
   /** How long a write may wait. @default 5_000 */
   readonly deadlineMs?: number
-  /** How long a hold may wait; each hold in front of it has its own time-out. @default 30_000 */
+  /** How long a hold may wait. Each earlier hold has its own timeout. @default 30_000 */
   readonly holdDeadlineMs?: number
-  /** Learns who waited how long, and who had which turn. @default no meter */
+  /** Measures how long calls waited and which turns ran. @default no meter */
   readonly meter?: WriteQueueMeter | undefined
 }
 
 export interface WriteOptions {
-  /** Goes before all that is not: the renewal of leases. */
+  /** Goes before all other writes: the renewal of leases. */
   readonly urgent?: boolean
   /** The name of the operation, for metrics. @default 'write' */
   readonly name?: string
-  /** Since when it waits, where that was before it came here. @default now */
+  /** The start of its wait, if it waited elsewhere before. @default now */
   readonly begunAt?: number | undefined
 }
 
-/** Who is told how a write ended; neither may throw. */
-export interface Asker {
+/** Called when a write ends. Neither function may throw. */
+export interface WriteCaller {
   resolve(value: unknown): void
   reject(error: unknown): void
 }
 
 interface Write {
   readonly deadline: number
-  readonly asker: Asker
+  readonly caller: WriteCaller
   readonly name: string
   readonly begunAt: number
   readonly work: (connection: Connection) => unknown
 }
 interface Hold {
   readonly deadline: number
-  readonly asker: Pick<Asker, 'reject'>
-  /** Runs it to its end; never rejects. */
+  readonly caller: Pick<WriteCaller, 'reject'>
+  /** Runs the hold to its end. Never rejects. */
   readonly run: () => Promise<void>
 }
 
-/** A group commit takes up no more writes after this long, so that one turn does not stop the event loop for long. */
+/** After this time a group commit takes no more writes, so that one turn does not block the event loop for long. */
 const sliceMs = 20
-/** Holds follow one another without a look at the event loop for this long. */
+/** For this long, holds may follow each other without a round of the event loop. */
 const roundMs = 5
 
 export class WriteQueue {
   readonly #options: WriteQueueOptions
   readonly #urgent: Write[] = []
-  readonly #line: (Write | Hold)[] = []
+  readonly #ordinary: (Write | Hold)[] = []
   readonly #closing = new AbortController()
   #connection: Connection | undefined
-  /** Since when another process has the file. */
+  /** The time since which another process has the file. */
   #elsewhereSince: number | undefined
   #turning: Promise<void> | undefined
   #watch: ReturnType<typeof setTimeout> | undefined
@@ -82,31 +82,31 @@ export class WriteQueue {
     this.#options = options
   }
 
-  /** Does `work` in a transaction of the shared connection, and answers once it is committed. */
+  /** Runs `work` in a transaction of the shared connection, and resolves after the commit. */
   write<Value>(work: (connection: Connection) => Value, options: WriteOptions = {}): Promise<Value> {
     return new Promise((resolve, reject) => {
-      this.submit(work, { resolve, reject } as Asker, options)
+      this.submit(work, { resolve, reject } as WriteCaller, options)
     })
   }
 
-  /** Like `write`, but answers through a callback. */
-  submit(work: (connection: Connection) => unknown, asker: Asker, options: WriteOptions = {}): void {
+  /** Like `write`, but answers through callbacks. */
+  submit(work: (connection: Connection) => unknown, caller: WriteCaller, options: WriteOptions = {}): void {
     if (this.#closing.signal.aborted) {
-      asker.reject(closed())
+      caller.reject(closed())
       return
     }
     const now = performance.now()
     const deadline = now + (this.#options.deadlineMs ?? 5_000)
     const { urgent, name = 'write', begunAt = now } = options
-    const line = urgent ? this.#urgent : this.#line
-    line.push({ work, asker, deadline, name, begunAt })
+    const queue = urgent ? this.#urgent : this.#ordinary
+    queue.push({ work, caller, deadline, name, begunAt })
     this.#wake()
   }
 
   /**
-   * Blocks all other turns from the call of `work` until it settles; `closing` says when it should hurry.
-   * `work` takes the file's lock itself. When `signal` aborts, a waiting hold leaves the write queue; for a running one
-   * `interrupt` is called, so that `work` need not listen to the signal too.
+   * Blocks all other turns from the call of `work` until it settles. `closing` tells `work` to hurry. `work` locks the
+   * file itself. When `signal` aborts, a waiting hold leaves the write queue. For a running hold the write queue calls
+   * `interrupt`, so that `work` need not listen to the signal too.
    */
   hold<Value>(
     work: () => Promise<Value>,
@@ -119,7 +119,7 @@ export class WriteQueue {
       let isInside = false
       const aborted = () => {
         if (isInside) interrupt?.(signal!.reason)
-        else this.#turnAway(hold, signal!.reason)
+        else this.#refuse(hold, signal!.reason)
       }
       // Stop listening before the answer: the caller may abort its signal later for other reasons.
       const over = () => signal?.removeEventListener('abort', aborted)
@@ -130,7 +130,7 @@ export class WriteQueue {
       const begunAt = performance.now()
       const hold: Hold = {
         deadline: begunAt + (this.#options.holdDeadlineMs ?? 30_000),
-        asker: { reject: fail },
+        caller: { reject: fail },
         run: () => {
           isInside = true
           const enteredAt = performance.now()
@@ -149,21 +149,21 @@ export class WriteQueue {
         },
       }
       signal?.addEventListener('abort', aborted)
-      this.#line.push(hold)
+      this.#ordinary.push(hold)
       this.#wake()
     })
   }
 
-  /** Aborts when the write queue closes; a running hold must end soon. */
+  /** Aborts when the write queue closes. A running hold must then end soon. */
   get closing(): AbortSignal {
     return this.#closing.signal
   }
 
-  /** Writes what waits, turns holds away and ends the one that is in, then closes the connection. */
+  /** Runs the waiting writes, refuses waiting holds and ends the running one, then closes the connection. */
   async close(): Promise<void> {
     if (!this.#closing.signal.aborted) {
       this.#closing.abort(closed())
-      for (const waiter of this.#line.filter(isHold)) this.#turnAway(waiter, closed())
+      for (const waiter of this.#ordinary.filter(isHold)) this.#refuse(waiter, closed())
     }
     await this.#turning
     clearTimeout(this.#watch)
@@ -190,9 +190,9 @@ export class WriteQueue {
       if (first === undefined) break
       if (!isHold(first)) {
         tries = this.#writeGroup() ? 0 : tries + 1
-        this.#noteElsewhere(tries > 0)
+        this.#meterOtherProcess(tries > 0)
       } else {
-        this.#line.shift()
+        this.#ordinary.shift()
         await first.run()
         tries = 0
       }
@@ -200,7 +200,7 @@ export class WriteQueue {
     this.#turning = undefined
   }
 
-  #noteElsewhere(isElsewhere: boolean): void {
+  #meterOtherProcess(isElsewhere: boolean): void {
     const since = this.#elsewhereSince
     if (isElsewhere === (since !== undefined)) return
     const now = performance.now()
@@ -209,22 +209,22 @@ export class WriteQueue {
   }
 
   #first(): Write | Hold | undefined {
-    return this.#urgent[0] ?? this.#line[0]
+    return this.#urgent[0] ?? this.#ordinary[0]
   }
 
-  /** One transaction for all the writes in front; false when another process has the file. */
+  /** Runs one transaction for all writes at the front. False: another process has the file. */
   #writeGroup(): boolean {
     let connection: Connection
     try {
-      // A file that was moved or deleted takes writes as if nothing had happened, and keeps them from everybody.
+      // Writes to a moved or deleted file would succeed, but be lost.
       if (this.#connection?.isInPlace() === false) this.#drop()
       connection = this.#connection ??= this.#options.open()
       connection.begin()
     } catch (error) {
       if (isBusy(error)) return false
-      // The file cannot be opened or locked at all: those who ask now are told, those who come later try again.
+      // The file cannot be opened or locked. Fail the current calls; later calls try again.
       this.#drop()
-      for (const write of this.#takeGroup()) write.asker.reject(explain(error))
+      for (const write of this.#takeGroup()) write.caller.reject(explain(error))
       return true
     }
     this.#options.began?.(connection)
@@ -235,7 +235,7 @@ export class WriteQueue {
     return this.#runGroup(connection, group, false) ?? this.#runGroup(connection, group, true) ?? true
   }
 
-  /** Undefined when the group was undone and should run with savepoints; no caller has its answer then. */
+  /** Undefined: the group was undone and should run with savepoints. No caller has its answer yet. */
   #runGroup(connection: Connection, group: readonly Write[], apart: boolean): boolean | undefined {
     const answers: (() => void)[] = []
     const { meter } = this.#options
@@ -264,7 +264,7 @@ export class WriteQueue {
       const isAlone = group.length === 1
       if (!apart && !isAlone && taken > 0 && connection.db.isOpen && !isInputOutput(error)) return undefined
       this.#putBack(group.slice(taken))
-      for (const write of group.slice(0, taken)) write.asker.reject(explain(error))
+      for (const write of group.slice(0, taken)) write.caller.reject(explain(error))
       return true
     }
     this.#putBack(group.slice(taken))
@@ -272,22 +272,24 @@ export class WriteQueue {
     return true
   }
 
-  /** Takes the writes that may share one commit: the urgent ones, and those in front of the first hold. */
+  /** Takes the writes that can share one commit: urgent writes, and writes before the first hold. */
   #takeGroup(): Write[] {
-    const end = this.#line.findIndex(isHold)
-    const writes = this.#line.splice(0, end < 0 ? this.#line.length : end)
+    const end = this.#ordinary.findIndex(isHold)
+    const writes = this.#ordinary.splice(0, end < 0 ? this.#ordinary.length : end)
     return [...this.#urgent.splice(0), ...(writes as Write[])]
   }
 
-  /** Urgent ones that go back this way keep their place, for the ordinary line is where they were taken first. */
+  /**
+   * Returns writes to the ordinary queue. Urgent writes keep their position, because they were taken from its front.
+   */
   #putBack(writes: readonly Write[]): void {
-    this.#line.unshift(...writes)
+    this.#ordinary.unshift(...writes)
   }
 
   #undo(connection: Connection, error: unknown): void {
     try {
       connection.rollback()
-      // After a failed fsync the state of the system's cache is unknown: the next turn starts from the file.
+      // After a failed fsync the state of the operating system's cache is unknown: the next turn opens the file again.
       if (isInputOutput(error)) this.#drop()
     } catch {
       this.#drop()
@@ -299,9 +301,9 @@ export class WriteQueue {
     this.#connection = undefined
   }
 
-  /** One timer for all who wait, and none while turns follow one another: it is armed once per deadline. */
+  /** One timer for all waiting calls, and none while turns follow each other. It is set once per deadline. */
   #expireLater(): void {
-    const waiters = [...this.#urgent, ...this.#line]
+    const waiters = [...this.#urgent, ...this.#ordinary]
     if (waiters.length === 0) return
     const first = Math.min(...waiters.map(({ deadline }) => deadline))
     this.#watch = setTimeout(
@@ -312,23 +314,23 @@ export class WriteQueue {
       },
       Math.max(5, first - performance.now() + 1),
     )
-    // A running hold keeps the process alive; the timer over an empty write queue need not.
+    // A running hold keeps the process alive. A timer on an empty write queue must not.
     this.#watch.unref()
   }
 
   #expire(): void {
     const now = performance.now()
-    for (const waiter of [...this.#urgent, ...this.#line]) {
-      if (waiter.deadline <= now) this.#turnAway(waiter, busy())
+    for (const waiter of [...this.#urgent, ...this.#ordinary]) {
+      if (waiter.deadline <= now) this.#refuse(waiter, busy())
     }
   }
 
-  #turnAway(waiter: Write | Hold, error: unknown): void {
-    for (const line of [this.#urgent, this.#line] as (Write | Hold)[][]) {
-      const at = line.indexOf(waiter)
-      if (at >= 0) line.splice(at, 1)
+  #refuse(waiter: Write | Hold, error: unknown): void {
+    for (const queue of [this.#urgent, this.#ordinary] as (Write | Hold)[][]) {
+      const at = queue.indexOf(waiter)
+      if (at >= 0) queue.splice(at, 1)
     }
-    waiter.asker.reject(error)
+    waiter.caller.reject(error)
   }
 }
 
@@ -336,19 +338,19 @@ function isHold(waiter: Write | Hold | undefined): waiter is Hold {
   return waiter !== undefined && 'run' in waiter
 }
 
-/** Runs one write, alone or beside others; answers how to tell its caller once the commit is made. */
-function runWrite(connection: Connection, { work, asker }: Write, beside: boolean): () => void {
+/** Runs one write, alone or with others. Returns the function that tells its caller after the commit. */
+function runWrite(connection: Connection, { work, caller }: Write, beside: boolean): () => void {
   if (beside) connection.run('SAVEPOINT signalbox_write')
   try {
     const value = work(connection)
     if (beside) connection.run('RELEASE signalbox_write')
-    return () => asker.resolve(value)
+    return () => caller.resolve(value)
   } catch (error) {
-    // Alone, or busy, or rolled back by SQLite itself: then the whole turn is undone.
+    // Alone, busy, or rolled back by SQLite itself: the whole turn is undone.
     if (!beside || isBusy(error) || !connection.db.isTransaction) throw error
     connection.run('ROLLBACK TO signalbox_write')
     connection.run('RELEASE signalbox_write')
-    return () => asker.reject(explain(error))
+    return () => caller.reject(explain(error))
   }
 }
 

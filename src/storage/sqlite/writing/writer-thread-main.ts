@@ -1,16 +1,17 @@
 /**
- * The thread that writes, where a store is opened with `thread: true`: it has the write queue, and so the only connection of
- * ours that writes. All calls that lie in its port when a turn of the write queue begins share that turn's commit, and their
- * answers go back in one message when it is made.
+ * The writer thread of a store that was opened with `thread: true`. It has the write queue, and so the process's only
+ * connection that writes. All calls that are in its port when a turn of the write queue begins share that turn's
+ * commit. One message returns all their answers after it.
  *
- * Other processes' commits are noticed here too, because the writer's `data_version` stands still for its own.
+ * This thread also notices the commits of other processes, because the writer's `data_version` does not change for its
+ * own commits.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { openReader, openWriter } from '../connection/connection.ts'
 import { DataVersion } from '../connection/data-version.ts'
 import { Reader } from '../connection/reader.ts'
 import { WriteQueue } from './write-queue.ts'
-import { TurnsToTell } from './write-queue-meter.ts'
+import { PendingTurns } from './write-queue-meter.ts'
 import {
   decodeAll,
   encodeAll,
@@ -28,7 +29,7 @@ const port = parentPort!
 const { location, isMetered } = workerData as ThreadData
 const reader = new Reader(() => openReader(location))
 const watch = new DataVersion(reader)
-const turns = isMetered ? new TurnsToTell() : undefined
+const turns = isMetered ? new PendingTurns() : undefined
 const writer = createQueueWriter(
   new WriteQueue({
     open: () => openWriter(location),
@@ -49,13 +50,13 @@ function performAll(calls: readonly NumberedCall[], since: number): void {
   const begunAt = since - performance.timeOrigin
   for (const [id, afterUs, operation, namespace, args, key] of calls) {
     const call: WriteCall = { operation, namespace, args, key }
-    // A callback, not a promise: promises would cost two objects per call, and nothing here awaits them.
-    writer.submit(call, new Asker(id), begunAt + afterUs / 1_000)
+    // A callback instead of a promise: promises would cost two objects per call, and nothing here awaits them.
+    writer.submit(call, new WriteCaller(id), begunAt + afterUs / 1_000)
   }
 }
 
-/** Who asked, in the other thread. */
-class Asker {
+/** The caller in the other thread. */
+class WriteCaller {
   readonly #id: number
 
   constructor(id: number) {
@@ -76,7 +77,7 @@ class Asker {
 }
 
 function answer(text: string): void {
-  // All who are told of one commit are told one after the other; a tick comes when that is over.
+  // All callers of one commit get their answers in a row. The tick runs after the last one.
   if (answers.push(text) === 1) process.nextTick(sendAnswers)
 }
 
@@ -87,7 +88,7 @@ function sendAnswers(): void {
 
 async function close(): Promise<void> {
   watch.stop()
-  // Before the writer: SQLite removes `-wal` and `-shm` with the last connection, if that one may write.
+  // Before the writer: SQLite removes `-wal` and `-shm` with the last connection, but only if that one can write.
   reader.close()
   await writer.close()
   port.close()

@@ -4,25 +4,25 @@ import type { ReportedTurns } from './write-queue-meter.ts'
 import type { WriteCall } from './writes.ts'
 
 /**
- * What crosses between the thread that asks and the one that writes. Calls and answers go as JSON text, many in one
- * message: a text crosses as it is, where a structure would be taken apart and put together again value by value. Each
- * is encoded by itself, so one that cannot be encoded fails alone.
+ * The messages between the calling thread and the writer thread. Calls and answers cross as JSON text, many in one
+ * message: a text crosses unchanged, but an object would be cloned value by value. Each is encoded separately, so one
+ * that cannot be encoded fails alone.
  */
-/** What a thread is begun with. */
+/** The data with which a thread starts. */
 export interface ThreadData {
   readonly location: Location
   readonly isMetered: boolean
 }
 
 export type ToThread =
-  /** `since`: when the first of them was asked for, in epoch milliseconds. */
+  /** `since`: the time of the first request, in epoch milliseconds. */
   | { readonly calls: string; readonly since: number }
   | { readonly watch: boolean }
-  /** Write what was asked for, then end. */
+  /** Run the pending calls, then end. */
   | { readonly close: true }
 
 export type FromThread =
-  /** `turns`: the turns of the write queue since the last message, if a meter exists. */
+  /** `turns`: the turns of the write queue since the last message, if there is a meter. */
   | { readonly answers: string; readonly turns?: ReportedTurns | undefined }
   /** Another process committed something. */
   | { readonly news: true }
@@ -46,7 +46,7 @@ export function encodeCall(
   return JSON.stringify(key === undefined ? call : [...call, key])
 }
 
-/** An answer: its call's number, and a value, or nothing and how it failed. No value at all is undefined. */
+/** An answer: the number of its call, and a value or an error. Without a value the answer is undefined. */
 export type Answer = readonly [id: number, value?: unknown, failed?: Failure]
 
 export function encodeAnswerTo(id: number, value: unknown): string {
@@ -65,13 +65,13 @@ export function decodeAll<Item>(text: string): readonly Item[] {
   return JSON.parse(text)
 }
 
-/** An error in plain data. */
+/** An error as plain data. */
 export interface Failure {
   readonly isOurs: boolean
   readonly name: string
   readonly message: string
   readonly code?: unknown
-  /** SQLite's own number. */
+  /** SQLite's own error number. */
   readonly errcode?: unknown
   readonly details?: Readonly<Record<string, unknown>>
   readonly cause?: Failure
@@ -86,7 +86,7 @@ function describe(error: unknown): Failure {
   return { isOurs: false, name, message, code, errcode, ...more }
 }
 
-/** The error again, as it would have been thrown here. */
+/** Restores the error, as if it had been thrown in this thread. */
 export function reviveError({ isOurs, name, message, code, errcode, details, cause }: Failure): Error {
   const causes = cause === undefined ? {} : { cause: reviveError(cause) }
   if (isOurs) return new SignalboxError(code as ErrorCode, message, { details: details ?? {}, ...causes })

@@ -5,7 +5,7 @@ import { SignalboxError } from '../../../core/errors.ts'
 import type { Location } from '../connection/connection.ts'
 import type { Watch } from '../connection/data-version.ts'
 import { closed } from '../connection/failures.ts'
-import { tellTurns, toEpoch, type WriteQueueMeter } from './write-queue-meter.ts'
+import { reportTurns, toEpoch, type WriteQueueMeter } from './write-queue-meter.ts'
 import {
   type Answer,
   decodeAll,
@@ -22,17 +22,23 @@ import type { Operation, WriteCall, Writer, Writes } from './writes.ts'
  * A writer in a separate thread, so that no fsync blocks this one. Calls of one round of the event loop cross in few
  * messages; calls that arrive during a commit share the next one.
  *
- * A thread that ends by itself takes the calls that it had with it: whether they were done is not known then, and the
- * next call starts another. Nothing keeps the process alive but a call that waits for its answer.
+ * If a thread ends unexpectedly, its pending calls fail with an unknown outcome, and the next call starts another
+ * thread. Only calls that wait for an answer keep the process alive.
  */
 export interface ThreadOptions {
-  /** How long an answer may take: longer than the write queue's deadline, so that only a thread that hangs is given up. @default 30_000 */
+  /**
+   * How long an answer may take. It must exceed the write queue's deadline, so that only a hanging thread is abandoned.
+   * @default 30_000
+   */
   readonly answerMs?: number
-  /** Learns who waited how long for the writer, and who had which turn. @default no meter */
+  /** Measures how long calls waited for the writer, and which turns ran. @default no meter */
   readonly meter?: WriteQueueMeter | undefined
 }
 
-/** How many calls cross before their round is over. Otherwise the two threads would wait for each other in turn. */
+/**
+ * The number of calls that are sent before their round ends. Without it the two threads would wait for each other in
+ * turn.
+ */
 const sentAhead = 16
 
 interface Waiting {
@@ -46,12 +52,15 @@ export class WriterThread implements Writer, Watch {
   readonly #answerMs: number
   readonly #meter: WriteQueueMeter | undefined
   #thread: Worker | undefined
-  /** Whether the present thread has ever said anything: one that dies before is not started again for its own sake. */
-  #hasSpoken = false
+  /**
+   * Whether the current thread ever sent a message. A thread that ends before that is not restarted only to watch
+   * commits.
+   */
+  #hasReceived = false
   #nextId = 1
-  /** In the order in which they were asked for. */
+  /** In the order of the requests. */
   readonly #waiting = new Map<number, Waiting>()
-  /** What was asked for and has not crossed: the calls from `#sentUpTo` on, and when the first of them came. */
+  /** The encoded calls from `#sentUpTo` on that were not sent yet, and the time of the first one. */
   #unsent: string[] = []
   #unsentSince = 0
   #sentUpTo = 1
@@ -70,7 +79,7 @@ export class WriterThread implements Writer, Watch {
       if (this.#closed) return reject(closed())
       const id = this.#nextId++
       const now = performance.now()
-      // What throws here, for it cannot be encoded, rejects this call alone.
+      // If encoding throws, only this call is rejected.
       if (this.#unsent.length === 0) this.#unsentSince = now
       const afterUs = Math.round((now - this.#unsentSince) * 1_000)
       const text = encodeCall(id, call as WriteCall, afterUs)
@@ -83,10 +92,10 @@ export class WriterThread implements Writer, Watch {
     })
   }
 
-  /** Calls `heard` when another process has committed something, and when what it did may have been missed. */
+  /** Calls `heard` after a commit of another process, and when such a commit may have been missed. */
   start(heard: () => void): void {
     this.#heard = heard
-    // Without a thread, the next one that is started begins with this.
+    // Without a thread, the next thread starts with watching.
     this.#post({ watch: true })
   }
 
@@ -122,7 +131,7 @@ export class WriterThread implements Writer, Watch {
     try {
       this.#thread ??= this.#startThread()
     } catch (error) {
-      // The system gives no more threads.
+      // The operating system refused another thread.
       for (let id = from; id < this.#sentUpTo; id++) this.#take(id)?.reject(notStarted(error))
       this.#rest()
       return
@@ -135,14 +144,14 @@ export class WriterThread implements Writer, Watch {
   }
 
   #startThread(): Worker {
-    // Source and build have the same files under different endings; flags of the process are none of the thread's.
+    // Source and build have the same files with different extensions. The thread does not inherit flags of the process.
     const file = import.meta.url.endsWith('.ts') ? './writer-thread-main.ts' : './writer-thread-main.js'
     const thread = new Worker(new URL(file, import.meta.url), {
       name: 'signalbox-sqlite',
       workerData: { location: this.#location, isMetered: this.#meter !== undefined } satisfies ThreadData,
       execArgv: [],
-      // What a call leaves behind is gone with it. By default there is room for 100 MB of that before it is collected,
-      // and much of it is moved to where it stays for long; it takes no more time in a quarter of that.
+      // Each call leaves garbage. By default V8 collects up to 100 MB of it at a time, and moves much of it to the old
+      // generation. A quarter of that takes no more time.
       resourceLimits: { maxYoungGenerationSizeMb: 24 },
       env: ownEnvironment(),
     })
@@ -153,22 +162,22 @@ export class WriterThread implements Writer, Watch {
     })
     thread.on('exit', () => this.#lose(thread, cause))
     if (this.#waiting.size === 0) thread.unref()
-    this.#hasSpoken = false
+    this.#hasReceived = false
     if (this.#heard) thread.postMessage({ watch: true } satisfies ToThread)
     return thread
   }
 
   #receive(message: FromThread): void {
-    this.#hasSpoken = true
+    this.#hasReceived = true
     if ('news' in message) {
       this.#heard?.()
       return
     }
-    if (this.#meter && message.turns) tellTurns(this.#meter, message.turns)
-    this.#tell(decodeAll<Answer>(message.answers))
+    if (this.#meter && message.turns) reportTurns(this.#meter, message.turns)
+    this.#deliver(decodeAll<Answer>(message.answers))
   }
 
-  #tell(answers: readonly Answer[]): void {
+  #deliver(answers: readonly Answer[]): void {
     for (const [id, value, failed] of answers) {
       const call = this.#take(id)
       if (failed) call?.reject(reviveError(failed))
@@ -191,7 +200,7 @@ export class WriterThread implements Writer, Watch {
     this.#expiry = undefined
   }
 
-  /** The thread has ended: as it was told to, or by itself. */
+  /** The thread ended, on request or unexpectedly. */
   #lose(thread: Worker, cause: unknown): void {
     if (this.#thread !== thread) return
     this.#thread = undefined
@@ -201,9 +210,9 @@ export class WriterThread implements Writer, Watch {
     this.#rest()
     if (this.#heard === undefined) return
     this.#heard()
-    // Other processes' commits must still be watched. If no thread can start, the next call reports why; polling covers
-    // the time until then.
-    if (this.#hasSpoken) this.#tryThread()
+    // Commits of other processes must still be noticed. If no thread can start, the next call reports why; polling
+    // covers the time until then.
+    if (this.#hasReceived) this.#tryThread()
   }
 
   #tryThread(): void {
@@ -236,9 +245,11 @@ export class WriterThread implements Writer, Watch {
   }
 }
 
-/** A thread keeps what it compiled where its process does, for the next start; but it has to be told. */
+/**
+ * Lets the thread use the process's compile cache, which makes the next start faster. A thread must be told its folder.
+ */
 function ownEnvironment(): NodeJS.ProcessEnv {
-  // In that folder each version of Node has a subfolder, which this function returns.
+  // Each version of Node has a subfolder in that folder, and this function returns the subfolder.
   const folder = getCompileCacheDir()
   return folder === undefined ? process.env : { ...process.env, NODE_COMPILE_CACHE: dirname(folder) }
 }

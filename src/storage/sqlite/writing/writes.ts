@@ -32,16 +32,16 @@ import { settleAll } from '../jobs/settle.ts'
 import { readLeaseClock, rebaseLeases } from '../locks/lease-clock.ts'
 import { type LockStep, sweepQueues, takeStep } from '../locks/lock-steps.ts'
 import { applyMigrations } from '../migrator.ts'
-import type { Asker, WriteQueue } from './write-queue.ts'
+import type { WriteCaller, WriteQueue } from './write-queue.ts'
 
 /**
- * Every write, by name: synchronous, on the connection of the write queue, with plain data as arguments, so that caller
- * and writer may be in different threads. All writes of a transaction share one reading of the clock, taken after the
- * lock was acquired: they decide by the same moment, and never by one before the wait.
+ * Every write, by name. A write is synchronous, runs on the connection of the write queue, and takes plain data as
+ * arguments, so that caller and writer may be in different threads. All writes of a transaction share one reading of
+ * the clock, taken after it got the lock: they decide by the same time, never by a time before the wait.
  */
 export interface Writes {
   add(jobs: readonly NewJob[]): readonly Added[]
-  /** Undefined when there was too much to sweep for one turn and it should be asked again. */
+  /** Undefined: there was too much to sweep for one turn, and the caller should claim again. */
   claim(request: ClaimRequest): readonly ClaimedRecord[] | undefined
   renew(leases: readonly LeaseRef[], leaseMs: number): readonly Renewal[]
   settle(verdicts: readonly Verdict[]): readonly boolean[]
@@ -56,16 +56,16 @@ export interface Writes {
   prune(request: { readonly olderThanMs: number; readonly limit: number }): number
   lock(...step: LockStep): Ruled<object>
   sweepLocks(limit: number, times: LockTimes): Awaited<ReturnType<LockStore['sweep']>>
-  /** An operation that is written once for all SQL engines, by its name. */
+  /** Runs a shared operation of all SQL engines, by its name. */
   run(name: string, args: readonly unknown[]): unknown
-  /** Brings leases of another boot of the host to this one's clock. */
+  /** Converts leases of an earlier boot of the host to the clock of this boot. */
   rebaseLeases(bootId: string): void
   migrate(known: readonly Migration[], onStep?: OnMigrationStep): readonly AppliedMigration[]
 }
 
 export type Operation = keyof Writes
 
-/** One write as it is asked for. With a key, it is done once. */
+/** One requested write. With a key, it takes effect only once. */
 export interface WriteCall<Name extends Operation = Operation> {
   readonly operation: Name
   readonly namespace: string
@@ -111,7 +111,7 @@ const performers: Performers = {
   migrate: ({ connection }, known, onStep) => applyMigrations(connection, known, onStep),
 }
 
-/** Does one write in the transaction that the connection is in; with a key, only if it has not been done before. */
+/** Runs one write in the connection's current transaction. With a key, it runs only if the key is not stored yet. */
 export function perform(connection: Connection, call: WriteCall): unknown {
   const { operation, namespace, args, key } = call
   const { turn } = connection
@@ -120,7 +120,7 @@ export function perform(connection: Connection, call: WriteCall): unknown {
   const write = performers[operation] as (moment: Moment, ...args: readonly unknown[]) => unknown
   if (key === undefined) return write({ connection, namespace, now }, ...args)
 
-  // There is one writer: no other call with this key is under way.
+  // There is one writer, so no other call with this key is in progress.
   const kept = runHere(connection, findAnswer(namespace, key), now)
   checkAnswer(kept, key, true)
   if (kept) return decodeAnswer(kept.answer)
@@ -129,23 +129,23 @@ export function perform(connection: Connection, call: WriteCall): unknown {
   return answer
 }
 
-/** Makes the store's writes: the write queue in this thread, or the one in a separate thread (writer-thread.ts). */
+/** Runs the store's writes: on the write queue of this thread, or of a separate thread (writer-thread.ts). */
 export interface Writer {
-  /** Answers once it is committed. `begunAt` is since when it waits, where that is not since now. */
+  /** Resolves after the commit. `begunAt`: the start of the wait, if it began before this call. */
   write<Name extends Operation>(call: WriteCall<Name>, begunAt?: number): Promise<ReturnType<Writes[Name]>>
-  /** Writes what was asked for, refuses what comes afterwards, and lets go of the file. */
+  /** Runs the pending writes, refuses later ones, and closes the file. */
   close(): Promise<void>
 }
 
-/** The writer whose write queue is in this thread. */
+/** A writer whose write queue is in this thread. */
 export interface QueueWriter extends Writer {
-  /** Like `write`, but answers through a callback. */
-  submit(call: WriteCall, asker: Asker, begunAt?: number): void
+  /** Like `write`, but answers through callbacks. */
+  submit(call: WriteCall, caller: WriteCaller, begunAt?: number): void
 }
 
 export function createQueueWriter(writeQueue: WriteQueue): QueueWriter {
-  const submit = (call: WriteCall, asker: Asker, begunAt?: number) =>
-    writeQueue.submit((connection) => perform(connection, call), asker, {
+  const submit = (call: WriteCall, caller: WriteCaller, begunAt?: number) =>
+    writeQueue.submit((connection) => perform(connection, call), caller, {
       urgent: isUrgent(call),
       name: nameOf(call),
       begunAt,
@@ -153,19 +153,21 @@ export function createQueueWriter(writeQueue: WriteQueue): QueueWriter {
   return {
     submit,
     write: (call, begunAt) =>
-      new Promise((resolve, reject) => submit(call as WriteCall, { resolve, reject } as Asker, begunAt)),
+      new Promise((resolve, reject) =>
+        submit(call as WriteCall, { resolve, reject } as WriteCaller, begunAt),
+      ),
     close: () => writeQueue.close(),
   }
 }
 
-/** Shared operations have a name of their own; modules with steps are told apart by those: `lock.renew`. */
+/** Shared operations have their own name. Other writes with steps are named by step: `lock.renew`. */
 function nameOf({ operation, args }: Pick<WriteCall, 'operation' | 'args'>): string {
   if (operation === 'run') return args[0] as string
   const hasSteps = operation === 'lock'
   return hasSteps ? `${operation}.${args[0]}` : operation
 }
 
-/** The renewal of leases goes before all else: what it comes too late for is done twice. */
+/** Renewals of leases go first: a renewal that comes too late causes duplicate work. */
 export function isUrgent({ operation, args }: Pick<WriteCall, 'operation' | 'args'>): boolean {
   if (operation === 'run') return findOperation(args[0] as string).connectionGroup === 'heartbeat'
   return operation === 'renew' || (operation === 'lock' && args[0] === 'renew')

@@ -11,17 +11,17 @@ import { createWriteQueueMeter } from './write-queue-meter.ts'
 import { WriterThread } from './writer-thread.ts'
 import { createQueueWriter, type Writer } from './writes.ts'
 
-/** Where a store's writes are made, and what follows from that. */
+/** The writer of a store, and the functions that depend on its thread. */
 export interface Writing {
   readonly writer: Writer
-  /** Notices other processes' commits, and none of our own. */
+  /** Notices commits of other processes, but not our own. */
   readonly watch: Watch
-  /** For a store whose tables are there, and which is known by now. */
+  /** For a store whose tables and id are known. */
   transactionsAt(home: Home): SqliteTransactions
   close(): Promise<void>
 }
 
-/** On the caller's thread: each commit stops it, and it can share its transactions with the caller. */
+/** Writes on the caller's thread: each commit blocks it, and callers' transactions can take part. */
 export function writeHere(location: Location, reader: Reader, meter?: Meter): Writing {
   const watch = new DataVersion(reader)
   const began = (connection: Connection) => watch.began(connection)
@@ -45,7 +45,7 @@ export function writeHere(location: Location, reader: Reader, meter?: Meter): Wr
   }
 }
 
-/** Writes in a separate thread: no commit blocks the caller, and no transaction can be shared with it. */
+/** Writes in a separate thread: no commit blocks the caller, but callers' transactions cannot take part. */
 export function writeInThread(location: Location, meter?: Meter): Writing {
   const thread = new WriterThread(location, { meter: meter && createWriteQueueMeter(meter, false) })
   const refuse = () => {
