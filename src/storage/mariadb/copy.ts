@@ -12,11 +12,11 @@ import {
 } from '../sql/copy/copy-database.ts'
 import { type CopyShapes, leaseNoCell, queuesByKey, sharedShapes } from '../sql/copy/copy-shapes.ts'
 import { nowMs } from './connection/clock.ts'
-import { ownSession, type Place, parsePlace } from './connection/connection.ts'
+import { type ConnectionTarget, ownSession, parseTarget } from './connection/connection.ts'
 import { toStoreError } from './connection/failures.ts'
 import { createMariadbDialect } from './dialect.ts'
 
-/** How MariaDB keeps the rows of a copy, in the connection's own database. */
+/** How MariaDB stores the rows of a copy, in the connection's own database. */
 export const mariadbShapes: CopyShapes = {
   ...sharedShapes,
   ...queuesByKey,
@@ -35,7 +35,7 @@ export const mariadbShapes: CopyShapes = {
   job_rate: {
     names: { expires_at: 'started_at' },
     from: '@job_rate t LEFT JOIN @queue_control c ON c.namespace = t.namespace AND c.queue = t.queue',
-    // When the last of them started, and how long that may count.
+    // The time of the last start, and how long it may count.
     read: {
       expires_at: `t.started_at + 2 * GREATEST(COALESCE(JSON_VALUE(c.limits, '$.rate.perMs'), 0),
         COALESCE(JSON_VALUE(c.limits, '$.perKey.rate.perMs'), 0))`,
@@ -47,19 +47,19 @@ export const mariadbShapes: CopyShapes = {
 
 /** A MariaDB database as one end of a copy. */
 export async function openMariadbCopyEnd(url: string): Promise<CopyEnd> {
-  const place = parsePlace(url)
-  const connection = await connect(place)
+  const target = parseTarget(url)
+  const connection = await connect(target)
   const [[row]] = (await connection.query('SELECT @@max_allowed_packet AS bytes')) as unknown as [
     [{ bytes: string }],
   ]
-  return new CopyEnd(new MariadbCopyDatabase(place, connection, Number(row.bytes)))
+  return new CopyEnd(new MariadbCopyDatabase(target, connection, Number(row.bytes)))
 }
 
-/** A copy may take its time over a statement, and over reading an answer. */
+/** A copy may need long for a statement, and for reading an answer. */
 const patience = `SET SESSION max_statement_time = 0, idle_transaction_timeout = 0, innodb_lock_wait_timeout = 30,
   net_write_timeout = 3600, net_read_timeout = 3600`
 
-async function connect({ options }: Place): Promise<Connection> {
+async function connect({ options }: ConnectionTarget): Promise<Connection> {
   let connection: Connection | undefined
   try {
     connection = await createConnection({
@@ -77,17 +77,17 @@ async function connect({ options }: Place): Promise<Connection> {
 }
 
 class MariadbCopyDatabase implements CopyDatabase {
-  readonly #place: Place
+  readonly #target: ConnectionTarget
   readonly #connection: Connection
   readonly #packetBytes: number
   readonly dialect: CopyDialect
 
-  constructor(place: Place, connection: Connection, packetBytes: number) {
-    this.#place = place
+  constructor(target: ConnectionTarget, connection: Connection, packetBytes: number) {
+    this.#target = target
     this.#connection = connection
     this.#packetBytes = packetBytes
     this.dialect = {
-      ...createMariadbDialect(place.database),
+      ...createMariadbDialect(target.database),
       shapes: mariadbShapes,
       metaKey: 'name',
       appliedAt: nowMs,
@@ -117,7 +117,7 @@ class MariadbCopyDatabase implements CopyDatabase {
     }
   }
 
-  /** In as few statements as packets allow: each character may take four bytes, and more when it is quoted. */
+  /** Uses as few statements as packets allow. Each character may take four bytes, and more when it is escaped. */
   async insert({ table, columns, rows, keepsExisting = false }: CopyInsert): Promise<void> {
     const begin = `INSERT INTO @${table} (${columns.join(', ')}) VALUES `
     const end = keepsExisting ? this.dialect.keepExisting(columns[0]!) : ''
@@ -139,7 +139,7 @@ class MariadbCopyDatabase implements CopyDatabase {
   }
 
   async *pages(select: string, behind: string, pageRows: number): AsyncGenerator<readonly CopyRow[]> {
-    // The driver's promises have no streams; the connection beneath them has.
+    // The driver's promise connection has no streams; the connection under it has.
     const stream = (this.#connection as unknown as { readonly connection: PlainConnection }).connection
       .query({ sql: `${place(select)} ${behind}`, rowsAsArray: true })
       .stream({ highWaterMark: 1_000 })
@@ -172,13 +172,13 @@ class MariadbCopyDatabase implements CopyDatabase {
   }
 
   async openSnapshot(): Promise<CopyDatabase> {
-    const connection = await connect(this.#place)
+    const connection = await connect(this.#target)
     await connection.query('SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ')
     await connection.query('START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY')
-    return new MariadbCopyDatabase(this.#place, connection, this.#packetBytes)
+    return new MariadbCopyDatabase(this.#target, connection, this.#packetBytes)
   }
 
-  /** Does not wait for the rest of a page that is not read any more. */
+  /** Does not wait for the rest of a page that nobody reads. */
   async close(): Promise<void> {
     this.#connection.destroy()
   }
@@ -197,7 +197,7 @@ class MariadbCopyDatabase implements CopyDatabase {
   }
 }
 
-/** The connection is in the database that the tables are in. */
+/** The connection's default database has the tables. */
 function place(sql: string): string {
   return sql.replaceAll('@', '')
 }

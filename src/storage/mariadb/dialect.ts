@@ -2,7 +2,7 @@ import { assignments, type Dialect } from '../sql/dialect.ts'
 import { movingMs, nowMicros, nowMs } from './connection/clock.ts'
 import { createJobLayout } from './jobs/layout.ts'
 
-/** The tables are qualified: a caller's connection may have another default database. */
+/** Tables are qualified, because a caller's connection may have another default database. */
 export function createMariadbDialect(database: string): Dialect {
   const quoted = `\`${database.replaceAll('`', '``')}\``
   const words: Omit<Dialect, 'jobs'> = {
@@ -13,7 +13,8 @@ export function createMariadbDialect(database: string): Dialect {
     skipLocked: 'FOR UPDATE SKIP LOCKED',
     lockRow: (table, key, value, mode) =>
       `SELECT 1 FROM ${table} WHERE ${key} = ${value} ${mode === 'shared' ? 'LOCK IN SHARE MODE' : 'FOR UPDATE'}`,
-    // It takes the row alone at once; INSERT IGNORE would share it first, and two transactions that share it deadlock.
+    // The upsert locks the row exclusively at once. INSERT IGNORE would lock it shared first, and two transactions with
+    // a shared lock deadlock.
     lockKey: ({ into, columns, source, key }) =>
       `INSERT INTO ${into} (${columns}) ${source} ON DUPLICATE KEY UPDATE ${key} = ${into}.${key}`,
     tryLockKeys: (table, key, keys) =>
@@ -32,14 +33,14 @@ export function createMariadbDialect(database: string): Dialect {
     jsonObject: (key, value) => `JSON_OBJECTAGG(${key}, ${value})`,
     quote: (name) => `\`${name}\``,
     greatest: (...expressions) => `GREATEST(${expressions.join(', ')})`,
-    // Not IGNORE, which would also cut short what does not fit.
+    // Not IGNORE, which would also truncate values that do not fit.
     keepExisting: (key) => {
       const [column] = key.split(',')
       return `ON DUPLICATE KEY UPDATE ${column} = VALUES(${column})`
     },
     upsert: ({ into, columns, source, set }) =>
       `INSERT INTO ${into} (${columns}) ${source} ON DUPLICATE KEY UPDATE ${inUpdate(assignments(set), into)}`,
-    // Assignments follow each other: the first asks the condition, all others see whose mark is there.
+    // Assignments run in order: the first one evaluates the condition, all others see whose mark the row has.
     upsertWhen: ({ into, columns, source, set, mark, when }) => {
       const changes = Object.entries(set).map(
         ([column, expression]) => `${column} = IF(old.${mark} = new.${mark}, ${expression}, old.${column})`,
@@ -77,12 +78,12 @@ export function createMariadbDialect(database: string): Dialect {
   return { ...words, jobs: createJobLayout(words) }
 }
 
-/** `new.x` and `old.x` in MariaDB's words. */
+/** Replaces `new.x` and `old.x` with MariaDB's syntax. */
 function inUpdate(text: string, into: string): string {
   return text.replaceAll(/\bnew\.(`?\w+`?)/g, 'VALUES($1)').replaceAll(/\bold\./g, `${into}.`)
 }
 
-/** By rows MariaDB searches no index: the first condition says where to begin. */
+/** MariaDB searches no index by a row comparison, so the first condition gives the start of the range. */
 function isAfter(...pairs: readonly (readonly [column: string, value: string])[]): string {
   const [[first, from]] = pairs as [readonly [string, string]]
   const parts = pairs.map(([column, value], nr) => {

@@ -4,36 +4,36 @@ import type { LimitedQueues } from '../sql/limited-queues.ts'
 import type { Calls } from './connection/calls.ts'
 import type { Pool } from './connection/pool.ts'
 
-/** What every part of this engine works with, in one namespace. */
+/** The shared parts of this engine, for one namespace. */
 export interface Store {
   readonly namespace: string
   readonly memory: Memory
   readonly tables: Tables
-  /** For our own statements. */
+  /** For the store's own statements. */
   readonly calls: Calls
   /** For users' transactions. */
   readonly users: Pool
-  /** Tells this database from every other one. */
+  /** The unique id of this database. */
   readonly storeId: string
-  /** The largest packet to send; the server takes a little more. */
+  /** The largest packet to send; the server accepts slightly more. */
   readonly packetBytes: number
-  /** Whether this program may still begin anything on it. */
+  /** Refuses new work if this program cannot use the schema. */
   readonly schema: Pick<SchemaWatch, 'refuse'>
 }
 
-/** What this process remembers of a namespace. It only saves time: losing it is harmless. */
+/** A process's hints about a namespace. They only save time: losing them is harmless. */
 export interface Memory {
-  /** Where claims begin to look. */
+  /** Where claims start to search. */
   readonly positions: Positions
-  /** Looks that found nothing last time: they are asked in one statement before a claim is made of them. */
+  /** Claims that found nothing last time. A cheap read checks for jobs before the next such claim. */
   readonly idle: Set<string>
-  /** Queues that had limits when they were last looked at. */
+  /** The queues that had limits when they were last read. */
   readonly limited: LimitedQueues
 }
 
 /**
  * The tables' names, qualified by the database: a caller's connection, on which acks and adds also run, may have
- * another default database than ours.
+ * another default database.
  */
 export interface Tables {
   readonly queue: string

@@ -9,10 +9,10 @@ import { createLockStore } from '../sql/locks/locks.ts'
 import { createSharedStores, createStoreWide, Views } from '../sql/shared-stores.ts'
 import { PinnedCalls, PooledCalls } from './connection/calls.ts'
 import {
+  type ConnectionTarget,
   callMs,
   ownSession,
-  type Place,
-  parsePlace,
+  parseTarget,
   userSession,
   waitingSession,
 } from './connection/connection.ts'
@@ -27,11 +27,14 @@ import { createMigrator } from './migrator.ts'
 import { MariadbNotifiers } from './notifier.ts'
 import { createKeyed } from './request-keys.ts'
 
-/** Claims, verdicts, renewals and reads of one process; more connections would only contend. */
+/** For claims, verdicts, renewals and reads of one process; more connections would only contend. */
 const ownPoolSize = 8
-/** Transactions on wait queues of locks: they may wait for each other, and must not keep anything else waiting. */
+/** For transactions on wait queues of locks, which may wait for each other and must not delay anything else. */
 const waitingPoolSize = 6
-/** The same for guards, which a caller's transaction may keep for long, for the monitor, logs, schedules and dependencies. */
+/**
+ * For guards, whose rows a caller's transaction may lock for long, and for the monitor, logs, schedules and
+ * dependencies.
+ */
 const guardPoolSize = 6
 
 /** Opens the store at `mysql://user:password@host:port/database?pool=20`. */
@@ -39,20 +42,20 @@ export async function openMariadb(
   url: string,
   { namespace, migrate, meter, schemaLookMs }: BackendOptions,
 ): Promise<Backend> {
-  const place = parsePlace(url)
-  const facts = await inspect(place)
-  const ours = { ...place.options, multipleStatements: true }
+  const target = parseTarget(url)
+  const facts = await inspect(target)
+  const ours = { ...target.options, multipleStatements: true }
   const metered = (name: string, size: number) => new PoolMeter(meter, `mariadb.${name}`, size)
   const own = new Pool(ours, ownSession, ownPoolSize, metered('core', ownPoolSize))
   const waiting = new Pool(ours, waitingSession, waitingPoolSize, metered('lines', waitingPoolSize))
   const guarding = new Pool(ours, ownSession, guardPoolSize, metered('guards', guardPoolSize))
   const usersSession = userSession(facts.mode)
-  const users = new Pool(place.options, usersSession, place.poolSize, metered('handlers', place.poolSize))
+  const users = new Pool(target.options, usersSession, target.poolSize, metered('handlers', target.poolSize))
   const calls = new PooledCalls(own)
   const waitingCalls = new PooledCalls(waiting)
   const guardCalls = new PooledCalls(guarding)
-  const tables = qualifyTables(place.database)
-  const migrator = createMigrator(calls, own, tables, place.database)
+  const tables = qualifyTables(target.database)
+  const migrator = createMigrator(calls, own, tables, target.database)
   const close = async () =>
     void (await Promise.all([own.close(), waiting.close(), guarding.close(), users.close()]))
 
@@ -80,7 +83,7 @@ export async function openMariadb(
       schema: new SchemaWatch(() => migrator.status(), schemaLookMs),
     }
     const database = new MariadbDatabase({
-      database: place.database,
+      database: target.database,
       calls: { core: calls, waiting: guardCalls, heartbeat: calls },
       packetBytes: facts.packetBytes,
       checkTransaction: (caller) => checkTransaction(shared, caller),
@@ -138,10 +141,10 @@ interface Facts {
   readonly warnings: readonly string[]
 }
 
-/** Asks the server what it is and how it is set up, before anything depends on it. */
-async function inspect(place: Place): Promise<Facts> {
-  // No session of ours yet: MySQL would not know some of its settings, and is to be told so in words.
-  const pool = new Pool(place.options, [], 1)
+/** Reads the server's version and settings before anything depends on them. */
+async function inspect(target: ConnectionTarget): Promise<Facts> {
+  // Without the store's session settings: MySQL does not know some of them, and must get a clear error instead.
+  const pool = new Pool(target.options, [], 1)
   let link: Link | undefined
   try {
     link = await pool.acquire(performance.now() + callMs)

@@ -13,17 +13,18 @@ import {
 } from '../migration-plan.ts'
 import { type Calls, PooledCalls } from './connection/calls.ts'
 import { nowMs } from './connection/clock.ts'
-import { ownSession, parsePlace } from './connection/connection.ts'
+import { ownSession, parseTarget } from './connection/connection.ts'
 import { errnoOf, toStoreError } from './connection/failures.ts'
 import { type Link, Pool } from './connection/pool.ts'
 import { qualifyTables, type Tables } from './engine-store.ts'
 import { migrations } from './schema.ts'
 
 /**
- * MariaDB commits each DDL statement by itself, so a step cannot be all or nothing. Instead every statement of a step
- * may run twice (IF NOT EXISTS, INSERT IGNORE), and the step is recorded after its last statement: killed anywhere
- * and run again, the schema comes out the same. A named lock, which the server frees with its connection, keeps the
- * other starters waiting meanwhile; it carries the database's name, since such locks belong to the whole server.
+ * MariaDB commits each DDL statement separately, so a step cannot be all or nothing. Instead every statement of a step
+ * may run twice (IF NOT EXISTS, INSERT IGNORE), and the step is recorded after its last statement. If a migration is
+ * killed at any point and runs again, the schema is the same. A named lock, which the server releases with its
+ * connection, makes other starting processes wait. Its name contains the database's name, because such locks belong to
+ * the whole server.
  */
 const lockWaitMs = 60_000
 const stepMs = 600_000
@@ -46,7 +47,7 @@ export function createMigrator(
   const writeNote = `INSERT INTO ${tables.meta} (name, value) VALUES ('${oldestKey}', '${noteOf(known)}')
   ON DUPLICATE KEY UPDATE value = VALUES(value)`
   const record = `INSERT IGNORE INTO ${tables.migration} (number, name, applied_at) VALUES (?, ?, ${nowMs})`
-  // Named locks have at most 64 characters, and a database's name may have as many.
+  // Named locks have at most 64 characters, and so may a database's name.
   const lockName = `signalbox:${database}`.slice(0, 64)
 
   async function status(): Promise<MigrationStatus> {
@@ -66,12 +67,13 @@ export function createMigrator(
       await lock(link)
       const ask = <Answer>(sql: string, values: readonly unknown[] = []) =>
         link!.ask<Answer>(sql, values, performance.now() + stepMs)
-      // Building an index on a large table takes longer than a call of ours may.
+      // Building an index on a large table may exceed the store's time limits.
       await ask('SET SESSION max_statement_time = 0, lock_wait_timeout = 30')
       await ask(create)
       const [row] = await ask<CurrentRow[]>(selectCurrent)
       const { steps, current } = planMigrations(decodeMarks(row), known)
-      // Before the first of them, where there is a place for it: who may not work on what comes should know by then.
+      // Write the note before the first step, if its table exists, so that incompatible programs notice the new schema
+      // early.
       if (steps.length > 0 && current > 0) await ask(writeNote)
       for (const [at, step] of steps.entries()) {
         onStep?.(named(step), at, steps.length)
@@ -83,7 +85,7 @@ export function createMigrator(
     } catch (error) {
       throw toStoreError(error, 'migrate the schema')
     } finally {
-      // The session was changed and may hold the lock: ending the connection undoes both.
+      // The session was changed and may hold the lock. Closing the connection undoes both.
       if (link !== undefined) pool.discard(link)
     }
   }
@@ -105,7 +107,7 @@ export function createMigrator(
     )
   }
 
-  // Who runs the text by hand gets the same records as `up` writes.
+  // An administrator who runs the text by hand gets the same records as `up` writes.
   const printed = known.map((step, at) => ({
     ...step,
     statements: [
@@ -130,7 +132,7 @@ function decodeMarks(row: CurrentRow | undefined, note: string | null = null): S
   return readMarks({ current: Number(row?.current ?? 0), first: row?.first ?? null, note })
 }
 
-/** The rows, or none where the table is not there yet. */
+/** The rows; none if the table does not exist yet. */
 async function orNone<Row>(asked: Promise<readonly Row[]>): Promise<readonly Row[]> {
   try {
     return await asked
@@ -140,9 +142,9 @@ async function orNone<Row>(asked: Promise<readonly Row[]>): Promise<readonly Row
   }
 }
 
-/** The schema of a database, without a store on it. Nothing is connected to before it is asked. */
+/** The migrator of a database without a store. It connects only at the first query. */
 export function openMariadbMigrator(url: string, known?: readonly Migration[]): Migrator & AsyncDisposable {
-  const { options, database } = parsePlace(url)
+  const { options, database } = parseTarget(url)
   const pool = new Pool(options, ownSession, 1)
   const migrator = createMigrator(new PooledCalls(pool), pool, qualifyTables(database), database, known)
   return {

@@ -3,15 +3,18 @@ import { Listeners } from '../listeners.ts'
 
 /**
  * MariaDB cannot notify other sessions of a commit, so wake-ups stay in this process and other processes poll
- * (`traits.remoteWakeUps` is false). A listener hears a wake-up in a later turn of the event loop, once a turn: a caller
- * that wakes inside a loop of adds wakes its listeners once.
+ * (`traits.remoteWakeUps` is false). A listener hears wake-ups in a later turn of the event loop, at most once per
+ * turn: a caller that adds jobs in a loop wakes its listeners once.
  */
 export class MariadbNotifiers {
   /** By namespace and topic. */
   readonly #listeners = new Listeners()
   #due = new Set<() => void>()
 
-  /** The notifier of a namespace, whose wake-ups no other namespace hears; all that are asked for are the same one. */
+  /**
+   * The notifier of a namespace. No other namespace hears its wake-ups. All notifiers of a namespace share their
+   * listeners.
+   */
   within(namespace: string): BackendNotifier {
     const placeOf = (topic: string) => JSON.stringify([namespace, topic])
     return {

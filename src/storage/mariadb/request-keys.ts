@@ -18,12 +18,12 @@ import type { Store } from './engine-store.ts'
 import { createMariadbJobs } from './jobs/jobs.ts'
 
 /**
- * Requests that must not be done twice: one transaction holds the key, its effect and its answer.
+ * Requests that must not take effect twice: one transaction writes the key, its effect and its answer.
  *
  *     START, the key without an answer, look ──▶ the call itself ──▶ its answer, COMMIT
  *
- * The key's row is the lock: another call is refused it at once, because no lock wait is allowed there, and sees no
- * answer, so it has met a call that is under way. No other call ever sees a row without an answer.
+ * The key's row is the lock. No lock wait is allowed there, so another call with the same key fails at once; it sees no
+ * answer, so it knows that the first call is in progress. No other call ever sees a row without an answer.
  */
 export function createKeyed(
   store: Store,
@@ -48,7 +48,7 @@ function once(keyed: KeyedCall): Promise<unknown> {
   }, isAnswerLost)
 }
 
-/** One try; whatever it throws, the transaction is rolled back behind it. */
+/** One try. If it throws, the caller rolls the transaction back. */
 async function perform(call: Call, keyed: KeyedCall, tries: number, state: AttemptState): Promise<unknown> {
   const { store, method, args } = keyed
   state.isCommitting = false
@@ -68,13 +68,13 @@ async function perform(call: Call, keyed: KeyedCall, tries: number, state: Attem
     calls.committed()
     return answer
   } catch (error) {
-    // A claim may have remembered a position behind jobs that are ready again now.
+    // A claim may have remembered a position after jobs that are ready again now.
     store.memory.positions.forget()
     throw error
   }
 }
 
-/** Begins, with the key's row; answers the stored answer, if any. */
+/** Begins with the key's row. Returns the stored answer, if any. */
 async function take(
   call: Call,
   { store, database, key }: KeyedCall,
@@ -82,7 +82,7 @@ async function take(
 ): Promise<string | undefined> {
   const { caller, key: name, fingerprint, keepMs } = key
   const insert: Statement = [
-    // One whose time is over is written over; its `expires_at` last, since the others ask for it.
+    // Overwrites an expired row. `expires_at` comes last, because the other assignments read it.
     `SET STATEMENT innodb_lock_wait_timeout = 0 FOR
       INSERT INTO ${store.tables.requestKey} (namespace, caller, \`key\`, fingerprint, answer, created_at, expires_at)
       VALUES (?, ?, ?, ?, NULL, ${nowMs}, ${nowMs} + ?)
@@ -102,7 +102,7 @@ async function take(
     if (errnoOf(error) !== 1205) throw error
     isOurs = false
     kept = await look([begin])
-    // A prune may be deleting a key whose time is over. That takes no time, so the call is tried again.
+    // A prune may be deleting an expired key. That is fast, so the call is tried again.
     if (!kept && tries < 3) throw lockedByOthers('take the key of a request')
   }
   checkAnswer(kept, key, isOurs)
@@ -111,7 +111,7 @@ async function take(
 
 const thisKey = 'namespace = ? AND caller = ? AND `key` = ?'
 
-/** Writes the answer, in as many pieces as packets take; the server joins them. */
+/** Writes the answer, in as many pieces as packets require; the server joins them. */
 function keepAnswer({ store, key }: KeyedCall, answer: string): Statement[] {
   const { packetBytes, tables, namespace } = store
   const bytes = Buffer.byteLength(answer)

@@ -2,7 +2,7 @@ import type { Migration } from '../migration-plan.ts'
 import { createMigrations } from '../sql/schema/migrations.ts'
 import { type Index, listTexts, type SchemaDialect } from '../sql/schema/table.ts'
 
-/** Names and texts do not pad and are compared byte by byte, so 'Key', 'key' and 'Key ' are three keys. */
+/** Names and texts are not padded and are compared byte by byte, so 'Key', 'key' and 'Key ' are three keys. */
 const options = 'ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin'
 
 const plainTypes: Readonly<Record<string, string>> = { int: 'INT', big: 'BIGINT', bool: 'BOOLEAN' }
@@ -32,5 +32,5 @@ function keyOf({ name, isUnique, over }: Index): string {
   return `${isUnique ? 'UNIQUE ' : ''}KEY ${name} ${over}`
 }
 
-/** The engine counts jobs by its other indexes. */
+/** MariaDB needs no extra indexes to count jobs. */
 export const migrations: readonly Migration[] = createMigrations(dialect)

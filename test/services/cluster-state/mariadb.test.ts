@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'vitest'
 import type { ClusterWrite } from '../../../src/dispatch/cluster/cluster-store.ts'
 import { PooledCalls } from '../../../src/storage/mariadb/connection/calls.ts'
-import { parsePlace, waitingSession } from '../../../src/storage/mariadb/connection/connection.ts'
+import { parseTarget, waitingSession } from '../../../src/storage/mariadb/connection/connection.ts'
 import { MariadbDatabase } from '../../../src/storage/mariadb/connection/database.ts'
 import { Pool } from '../../../src/storage/mariadb/connection/pool.ts'
 import { openMariadb } from '../../../src/storage/mariadb/index.ts'
@@ -14,12 +14,12 @@ describe.runIf(hasService('mariadb'))('the cluster state on a MariaDB with small
   test('stores large documents whole, and refuses a document larger than a packet', async () => {
     await using database = await ownMariadb()
     await using backend = await openMariadb(database.url, { namespace: 'own', migrate: true })
-    const place = parsePlace(database.url)
-    const pool = new Pool({ ...place.options, multipleStatements: true }, waitingSession, 2)
+    const target = parseTarget(database.url)
+    const pool = new Pool({ ...target.options, multipleStatements: true }, waitingSession, 2)
     try {
       const calls = new PooledCalls(pool)
       const small = new MariadbDatabase({
-        ...{ database: place.database, packetBytes: 65_536, checkTransaction: async () => undefined },
+        ...{ database: target.database, packetBytes: 65_536, checkTransaction: async () => undefined },
         calls: { core: calls, waiting: calls, heartbeat: calls },
       })
       const clusterStore = createClusterStore(small, 'own')

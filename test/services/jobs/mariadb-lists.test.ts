@@ -3,7 +3,7 @@ import { test } from 'vitest'
 import { open } from '../../../src/index.ts'
 import type { ListQuery } from '../../../src/jobs/index.ts'
 import { PooledCalls } from '../../../src/storage/mariadb/connection/calls.ts'
-import { ownSession, parsePlace } from '../../../src/storage/mariadb/connection/connection.ts'
+import { ownSession, parseTarget } from '../../../src/storage/mariadb/connection/connection.ts'
 import { MariadbDatabase } from '../../../src/storage/mariadb/connection/database.ts'
 import { Pool } from '../../../src/storage/mariadb/connection/pool.ts'
 import { qualifyTables } from '../../../src/storage/mariadb/engine-store.ts'
@@ -33,15 +33,15 @@ test.runIf(hasService('mariadb'))(
   async () => {
     await using database = await ownMariadb()
     await (await open(database.url, { migrate: true })).close()
-    const place = parsePlace(database.url)
+    const target = parseTarget(database.url)
     // One connection, which counts the rows that it reads.
-    const pool = new Pool({ ...place.options, multipleStatements: true }, ownSession, 1)
+    const pool = new Pool({ ...target.options, multipleStatements: true }, ownSession, 1)
     try {
       const calls = new PooledCalls(pool)
-      const tables = qualifyTables(place.database)
+      const tables = qualifyTables(target.database)
       const { list } = createJobReads(
         new MariadbDatabase({
-          database: place.database,
+          database: target.database,
           calls: { core: calls, waiting: calls, heartbeat: calls },
           packetBytes: 1e6,
           checkTransaction: async () => {},

@@ -12,12 +12,12 @@ import {
 } from '../../library-transaction.ts'
 
 /**
- * What a caller may hand in as `tx`, by its shape: a connection of `mysql2`, with promises or with callbacks, also one
- * taken from a pool, or the transaction of a library (see library-transaction.ts). A pool itself is refused: each of its
- * statements may run on another connection, outside the transaction.
+ * The objects that callers may pass as `tx`, recognized by shape: a connection of `mysql2`, with promises or with
+ * callbacks, also from a pool, or the transaction of a library (see library-transaction.ts). A pool itself is refused:
+ * each of its statements may run on another connection, outside the transaction.
  *
- * Statements are asked for with options of their own, because the caller's connection may be set to give rows as
- * arrays, nested by table or cast in its own way.
+ * Each statement has its own options, because the caller's connection may be set to return rows as arrays, nested by
+ * table or cast in another way.
  */
 export interface CallerTx {
   query(sql: string, values: readonly unknown[]): Promise<unknown>
@@ -50,9 +50,9 @@ export async function toCallerTx(tx: unknown): Promise<CallerTx> {
 
 /**
  * Ends the caller's transaction (see core/caller-transaction.ts). After ROLLBACK alone, the caller's next statements
- * would commit one by one. So a transaction that is READ ONLY takes its place: it writes nothing and has no savepoint,
- * and lasts until the caller's COMMIT or ROLLBACK. After an error of MariaDB's own, such as a deadlock, it may have rolled
- * back by itself; after one of ours, a connection that is in no transaction never was in one, and is left alone.
+ * would commit one by one. So this begins a READ ONLY transaction: it writes nothing, has no savepoint, and lasts until
+ * the caller's COMMIT or ROLLBACK. After an error of MariaDB, such as a deadlock, the server may have rolled back by
+ * itself. After a Signalbox error, a connection without a transaction never had one, and stays unchanged.
  */
 export async function endTransaction(tx: unknown, error: unknown): Promise<void> {
   if (isStoreTransaction(tx)) {
@@ -85,9 +85,9 @@ function findConnection(tx: unknown): Connection {
     )
   }
   if (typeof shape.query !== 'function' || typeof shape.beginTransaction !== 'function') throw refuse(tx)
-  // The driver's callback connection gives the one with promises over the same socket; only that one lacks `promise`.
+  // The driver's callback connection has a `promise` method that returns the promise connection on the same socket.
   if (typeof shape.promise === 'function') return (shape.promise as () => Connection).call(tx)
-  // The driver called `mariadb` has a connection with the same verbs, which answer in another way.
+  // The driver called `mariadb` has a connection with the same methods, but different results.
   if (typeof shape.execute !== 'function' || typeof shape.batch === 'function') throw refuse(tx)
   return tx as Connection
 }
@@ -99,7 +99,9 @@ function refuse(tx: unknown): SignalboxError {
   )
 }
 
-/** Prisma prepares every text on the server, and gives the answer of a compound statement in pieces without names. */
+/**
+ * Prisma prepares every text on the server, and splits the result of a compound statement into pieces without names.
+ */
 function refusePrisma(): SignalboxError {
   return new SignalboxError(
     'invalid_argument',
@@ -107,7 +109,7 @@ function refusePrisma(): SignalboxError {
   )
 }
 
-/** What the driver says of a connection that was ended before the statement was sent. */
+/** The driver's error for a connection that ended before the statement was sent. */
 function isClosed(error: unknown): boolean {
   return /connection is in closed state/.test(String((error as Error | undefined)?.message))
 }

@@ -5,36 +5,36 @@ import { isConflict, lockedByOthers, toStoreError } from './failures.ts'
 import type { Link, Pool } from './pool.ts'
 
 /**
- * Runs the store's statements: each body as one transaction (below), or all bodies in one (PinnedCalls). Code that uses
- * Calls does not know which.
+ * Runs the store's statements: each body as one transaction (PooledCalls), or all bodies in one (PinnedCalls). Code
+ * that uses Calls does not know which.
  */
 export interface Calls {
   /** Whether all bodies are one transaction, which commits or fails as a whole. */
   readonly isOne: boolean
-  /** Throws `closed` when the backend was closed: for what runs on a caller's connection. */
+  /** Throws `closed` if the backend was closed. For calls on a caller's connection. */
   requireOpen(): void
-  /** Runs `body` on a connection; `doing` completes "could not …" in messages. */
+  /** Runs `body` on a connection. `doing` completes "could not …" in messages. */
   run<Answer>(doing: string, body: (call: Call) => Promise<Answer>, deadline?: number): Promise<Answer>
-  /** Asks again until `look` has an answer; `store_busy` when there is none by the deadline. */
+  /** Calls `look` until it returns an answer. Throws `store_busy` after the deadline. */
   until<Answer>(doing: string, look: (deadline: number) => Promise<Answer | undefined>): Promise<Answer>
-  /** Notes an effect once what was written before it is committed: for what this process remembers. */
+  /** Runs an effect on this process's memory after the preceding writes were committed. */
   onCommit(effect: () => void): void
 }
 
 /** One connection during one call. */
 export interface Call {
   readonly deadline: number
-  /** Runs one statement that gives rows. */
+  /** Runs one statement that returns rows. */
   rows<Row>(sql: string, values: readonly unknown[]): Promise<Row[]>
-  /** Runs several statements in one packet; answers what each gave, in order. */
+  /** Runs several statements in one packet and returns the result of each, in order. */
   packet(statements: readonly Statement[]): Promise<readonly unknown[]>
 }
 
 /**
- * Calls on connections of our own, tried again with jitter when the server gives them up
- * (deadlock, lock wait), until the call's deadline. A body is one transaction that commits in its last packet, so a
- * conflict always finds it uncommitted and running it again is safe. A lost connection is not tried again here: the
- * commit may have been written.
+ * Calls on the store's own connections. If the server gives a transaction up (deadlock, lock wait), they retry with
+ * jitter until the call's deadline. A body is one transaction that commits in its last packet, so after a conflict
+ * nothing is committed, and running it again is safe. A lost connection is not retried here, because the commit may
+ * have succeeded.
  */
 export class PooledCalls implements Calls {
   readonly isOne = false
@@ -98,7 +98,7 @@ export class PooledCalls implements Calls {
     }
   }
 
-  /** A body has committed when it has answered. */
+  /** When a body returns, it has committed. */
   onCommit(effect: () => void): void {
     effect()
   }
@@ -128,13 +128,13 @@ class LinkCall implements Call {
   }
 }
 
-/** A constant text and the values bound in it. */
+/** A constant text and its bound values. */
 export type Statement = readonly [sql: string, values: readonly unknown[]]
 
 export const begin: Statement = ['START TRANSACTION', []]
 export const commit: Statement = ['COMMIT', []]
 
-/** How many rows a statement wrote. */
+/** The number of rows that a statement wrote. */
 export function rowCount(answer: unknown): number {
   return (answer as { affectedRows?: number }).affectedRows ?? 0
 }
@@ -156,7 +156,7 @@ export class PinnedCalls implements Calls {
     }
   }
 
-  /** The creator of the transaction has checked that. */
+  /** The creator of the transaction has checked it. */
   requireOpen(): void {}
 
   run<Answer>(_doing: string, body: (call: Call) => Promise<Answer>): Promise<Answer> {
@@ -164,8 +164,7 @@ export class PinnedCalls implements Calls {
   }
 
   /**
-   * A few looks one after the other, for what takes several steps. Waiting longer for others would keep our own rows
-   * locked meanwhile.
+   * Calls `look` only a few times. A longer wait for other transactions would keep this transaction's own rows locked.
    */
   async until<Answer>(
     doing: string,
@@ -182,13 +181,13 @@ export class PinnedCalls implements Calls {
     this.#effects.push(effect)
   }
 
-  /** The transaction was committed: what waited for it is noted. */
+  /** Runs the pending effects. The creator calls it after the commit. */
   committed(): void {
     for (const effect of this.#effects.splice(0)) effect()
   }
 }
 
-/** Something in its place, so that every answer keeps its own. */
+/** A placeholder, so that each answer keeps its index. */
 const nothing: Statement = ['DO 0', []]
 
 function withoutEnds(statement: Statement): Statement {

@@ -3,23 +3,23 @@ import { SignalboxError } from '../../../core/errors.ts'
 import { show } from '../../../core/options.ts'
 
 /**
- * Where the database is and how our sessions are set up, so that nothing depends on the server's or the account's
- * defaults: character set, collation, sql_mode, isolation and lock waits are our own.
+ * The address of the database, and the settings of sessions. Nothing depends on the defaults of the server or the
+ * account: Signalbox sets character set, collation, sql_mode, isolation and lock waits.
  */
-export interface Place {
+export interface ConnectionTarget {
   readonly options: ConnectionOptions
   readonly database: string
-  /** How many transactions of users may run at once. */
+  /** The maximum number of concurrent user transactions. */
   readonly poolSize: number
 }
 
-/** The longest any call of ours takes: connecting, waiting for a connection, retries and statements together. */
+/** The time limit of any call: connecting, waiting for a connection, retries and statements together. */
 export const callMs = 10_000
 
 const allowedParams = ['pool', 'ssl', 'socket']
 
-/** Reads `mysql://user:password@host:port/database?pool=20&ssl=true`. */
-export function parsePlace(text: string): Place {
+/** Parses `mysql://user:password@host:port/database?pool=20&ssl=true`. */
+export function parseTarget(text: string): ConnectionTarget {
   let url: URL
   try {
     url = new URL(text)
@@ -55,7 +55,7 @@ export function parsePlace(text: string): Place {
       database,
       charset: 'utf8mb4',
       connectTimeout: 5_000,
-      // Statements that cannot be prepared twice over are not worth a slot each of the server's 16,382.
+      // More prepared statements per connection would use too many of the server's 16,382 slots.
       maxPreparedStatements: 100,
       // An object bound as a value must never become `key` = value pairs: that is an injection.
       stringifyObjects: true,
@@ -66,7 +66,7 @@ export function parsePlace(text: string): Place {
 }
 
 function refuse(why: string): SignalboxError {
-  // The URL is not quoted: it may have a password in it.
+  // Do not show the URL: it may contain a password.
   return new SignalboxError('invalid_argument', `The MariaDB URL cannot be used: ${why}.`)
 }
 
@@ -74,11 +74,11 @@ const isolation = 'SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED'
 const names = 'SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin'
 
 /**
- * Sessions for the store's statements. Lock waits are as short as MariaDB allows; a locked row is skipped or tried
- * again from JavaScript. A long IN list stays a list of keys: MariaDB would turn one of 1,000 or more into a join,
- * which could read, and lock, other rows. Sorting looks at whole names, not at their first 1,024 bytes.
- * `max_statement_time` ends statements that no caller awaits any more, and `idle_transaction_timeout` ends
- * transactions of a process that hangs.
+ * Sessions for the store's statements. Lock waits are as short as MariaDB allows: a statement skips a locked row, or
+ * the process tries again. A long IN list stays a list of keys: MariaDB would turn 1,000 or more keys into a join,
+ * which could read and lock other rows. Sorting compares whole names instead of their first 1,024 bytes.
+ * `max_statement_time` ends statements that no caller awaits any longer. `idle_transaction_timeout` ends transactions
+ * of a process that hangs.
  */
 export const ownSession: readonly string[] = [
   names,
@@ -89,16 +89,16 @@ export const ownSession: readonly string[] = [
 ]
 
 /**
- * Sessions for transactions on wait queues. One that a process which stands still has begun keeps others from its wait queue; it is
- * ended before they give up.
+ * Sessions for transactions on wait queues. A transaction of a process that hangs keeps other processes from its wait
+ * queue; the server ends it before they give up.
  */
 export const waitingSession: readonly string[] = [...ownSession, 'SET SESSION idle_transaction_timeout = 5']
 
 /**
  * Sessions for users' transactions. READ COMMITTED, because with REPEATABLE READ a server with
- * `innodb_snapshot_isolation` would refuse the ack of every job whose lease was renewed since the transaction's first
- * read. Without autocommit a statement that follows a deadlock (which ends the transaction) is not committed alone.
- * NO_BACKSLASH_ESCAPES would make the driver's quoting unsafe; the rest of sql_mode stays as the server has it.
+ * `innodb_snapshot_isolation` would refuse the ack of each job whose lease was renewed since the transaction's first
+ * read. Autocommit is off: otherwise a statement after a deadlock (which ends the transaction) would commit alone.
+ * NO_BACKSLASH_ESCAPES would make the driver's quoting unsafe; the rest of sql_mode stays as on the server.
  */
 export function userSession(serverMode: string): readonly string[] {
   const mode = serverMode

@@ -12,7 +12,9 @@ import { toCallerTx } from './caller-transaction.ts'
 import { begin, type Call, type Calls, commit, type Statement } from './calls.ts'
 import { packStatements, sendAll } from './packets.ts'
 
-/** Shared operations on MariaDB: a step is one packet, with START TRANSACTION in the first and COMMIT in the last. */
+/**
+ * Runs shared operations on MariaDB: a step is one packet, with START TRANSACTION in the first and COMMIT in the last.
+ */
 export interface MariadbDatabaseOptions {
   readonly database: string
   readonly calls: Readonly<Record<ConnectionGroup, Calls>>
@@ -32,14 +34,14 @@ export class MariadbDatabase implements Database {
     this.#compiler = new Compiler(createMariadbDialect(options.database))
   }
 
-  /** The same for operations that add jobs. */
+  /** The same database for operations that add jobs. */
   withJobs(addJobs: JobAdder<Call>): MariadbDatabase {
     const database = new MariadbDatabase({ ...this.#options, addJobs })
     database.#compiler = this.#compiler
     return database
   }
 
-  /** The same with other connections for operations that may wait for others' rows. */
+  /** The same database with other connections for operations that may wait for row locks. */
   withWaiting(waiting: Calls): MariadbDatabase {
     const database = new MariadbDatabase({ ...this.#options, calls: { ...this.#options.calls, waiting } })
     database.#compiler = this.#compiler
@@ -63,8 +65,8 @@ export class MariadbDatabase implements Database {
   }
 
   /**
-   * Runs a procedure as one transaction; in that of the call, where it is pinned to one. `isWithin` begins none, and `before`
-   * goes with its first step.
+   * Runs a procedure as one transaction, or inside the transaction of the call. `isWithin`: a transaction is open
+   * already. `before`: a statement to send with the first step.
    */
   async runOn<Answer>(
     call: Call,
@@ -85,13 +87,13 @@ export class MariadbDatabase implements Database {
       }
       const parts = statements.map((bound) => this.encode(bound))
       const sent = parts.flat()
-      // A single statement is a transaction by itself.
+      // A single statement is a transaction of its own.
       isEnded ||= !isBegun && isLast && sent.length === 1 && !adding
       if (!isEnded && !isBegun) leading = [...leading, begin]
       isBegun ||= !isEnded
       const added: Result[] = []
       if (adding) {
-        // The jobs go first, so that COMMIT goes with the statements.
+        // The jobs go first, so that COMMIT can go with the statements.
         if (leading.length > 0) await call.packet(leading)
         leading = []
         const jobs = this.#options.addJobs!(call, adding.jobs)
@@ -129,7 +131,7 @@ export class MariadbDatabase implements Database {
     return step.value
   }
 
-  /** A statement whose batch is larger than a packet becomes several. */
+  /** Splits a statement whose batch is larger than a packet. */
   encode(bound: Bound): readonly Statement[] {
     const { text, slots, isPerRow } = this.#compiler.compile(bound)
     if (isPerRow) {
@@ -143,7 +145,7 @@ export class MariadbDatabase implements Database {
     if (batch === undefined) return [[text, slots.map((slot) => bind(slot, bound.params))]]
     const values = slots.map((slot) => (slot === batch ? [] : bind(slot, bound.params)))
     const rows = bind(batch, bound.params) as readonly Statement[1][]
-    // A packet is counted generously (packets.ts), so half of it leaves enough for the rest of the statement.
+    // Sizes are overestimated (packets.ts), so half of a packet leaves enough for the rest of the statement.
     const chunks = packStatements(
       rows.map((row) => ['', row]),
       this.#options.packetBytes / 2,
@@ -168,11 +170,11 @@ const rollback: Statement = ['ROLLBACK', []]
 function bind({ name, type, columns }: Slot, params: Bound['params']): unknown {
   const value = params[name]
   if (columns) return (value as readonly Bound['params'][]).map((row) => columns.map((column) => row[column]))
-  // `IN ()` is no SQL.
+  // `IN ()` is not valid SQL.
   return type.endsWith('[]') && (value as readonly unknown[]).length === 0 ? [null] : value
 }
 
-/** The result of each statement, out of the answers to its parts. */
+/** Combines the results of a statement's parts. */
 function joinParts(parts: readonly (readonly Statement[])[], answers: readonly unknown[]): Result[] {
   let next = 0
   return parts.map((part) => {
@@ -191,8 +193,9 @@ function toResult(answer: unknown): Result {
 }
 
 /**
- * The same for a session that is not ours. Texts go as bytes, right in every character set and quoting. Its sql_mode may
- * have assignments all see the row as it was (SIMULTANEOUS_ASSIGNMENT), while ours see those before them.
+ * Adapts a statement to a session of a caller. Texts are bound as bytes, which every character set and quoting mode
+ * reads correctly. The session's sql_mode may let all assignments read the old row (SIMULTANEOUS_ASSIGNMENT), but the
+ * store's statements expect each to see those before it.
  */
 function inAnySession([sql, values]: Statement): Statement {
   const flat: unknown[] = []

@@ -1,13 +1,13 @@
 import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
 
 /**
- * What the driver and the server say, in our words. Three kinds matter: the server chose this transaction to give up
- * (it can be tried again), the connection is gone, or the call took too long.
+ * Translates errors of the driver and the server. There are three important kinds: the server gave this transaction up
+ * (it can be retried), the connection is lost, or the call took too long.
  */
 
-/** Deadlock, lock wait, a row changed since the snapshot (`innodb_snapshot_isolation`). */
+/** Deadlock, lock wait timeout, a row that changed since the snapshot (`innodb_snapshot_isolation`). */
 const conflicts: ReadonlySet<number> = new Set([1213, 1205, 1020])
-/** A statement that ran into `max_statement_time`. */
+/** A statement that exceeded `max_statement_time`. */
 const slow = 1969
 /** Too many connections, shutting down, killed, access, no such database, read-only. */
 const refusals: ReadonlySet<number> = new Set([
@@ -16,24 +16,24 @@ const refusals: ReadonlySet<number> = new Set([
 
 export function errnoOf(error: unknown): number | undefined {
   const { errno } = (error ?? {}) as { errno?: unknown }
-  // The operating system's errors have an errno too, which is negative.
+  // The operating system's errors have a negative errno.
   return typeof errno === 'number' && errno > 0 ? errno : undefined
 }
 
-/** Whether the server gave the transaction or the statement up and it can be tried again. */
+/** Whether the server gave up the transaction or the statement, so that it can be retried. */
 export function isConflict(error: unknown): boolean {
   const errno = errnoOf(error)
   return errno !== undefined && conflicts.has(errno)
 }
 
-/** What a lock wait that was over would be: for who finds a row locked and did not wait for it. */
+/** The error of a lock wait timeout, for a caller that finds a row locked and does not wait for it. */
 export function lockedByOthers(doing: string): Error {
   return Object.assign(new Error(`could not ${doing}: its row is locked by another transaction`), {
     errno: 1205,
   })
 }
 
-/** Whether the connection itself is gone: the driver's own errors are fatal, or have no number of the server's. */
+/** Whether the connection is lost: the driver's own errors are fatal, or have no number of the server. */
 export function isLost(error: unknown): boolean {
   const { fatal, code } = (error ?? {}) as { fatal?: unknown; code?: unknown }
   const errno = errnoOf(error)
@@ -46,13 +46,16 @@ export function isLost(error: unknown): boolean {
   )
 }
 
-/** Whether a call of a store failed because the connection was lost, or gave no answer in time. */
+/** Whether a store's call failed because the connection was lost, or because no answer came in time. */
 export function isAnswerLost(error: unknown): boolean {
   if (!isSignalboxError(error, 'store_unavailable')) return false
   return error.cause === undefined || isLost(error.cause)
 }
 
-/** The error a store's call ends in. What neither the server nor the driver said is a defect, and is seen as it is. */
+/**
+ * The error with which a store's call fails. An error from neither the server nor the driver is a defect, and stays
+ * unchanged.
+ */
 export function toStoreError(error: unknown, doing: string): unknown {
   if (isSignalboxError(error)) return error
   const errno = errnoOf(error)

@@ -2,7 +2,7 @@ import { format, type SqlValue } from 'mysql2'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Call, Statement } from './calls.ts'
 
-/** Puts statements into as few packets as they fit into, in their order; one that is larger goes by itself. */
+/** Groups statements into as few packets as possible, in order. A statement that is too large gets its own packet. */
 export function packStatements(
   statements: readonly Statement[],
   bytes: number,
@@ -21,7 +21,7 @@ export function packStatements(
   return packets
 }
 
-/** Sends statements in as few packets as the server takes. Refuses a statement that fits into none. */
+/** Sends statements in as few packets as possible. Refuses a statement that exceeds the server's limit. */
 export async function sendAll(
   call: Call,
   statements: readonly Statement[],
@@ -43,21 +43,21 @@ function requireFit([sql, values]: Statement, limit: number): void {
   )
 }
 
-/** No less than it has when it is sent. */
+/** At least the size that the statement has when it is sent. */
 function sizeOf([sql, values]: Statement): number {
   return sql.length + valueSize(values)
 }
 
 function valueSize(value: unknown): number {
-  // A character takes up to three bytes (of a pair, four together), or two where it is escaped.
+  // A character takes up to three bytes (a surrogate pair four), or two if it is escaped.
   if (typeof value === 'string') return 3 * value.length + 4
   if (!Array.isArray(value)) return 24
   return value.reduce((sum: number, item) => sum + valueSize(item), 4)
 }
 
-/** Cuts a text into pieces that each fit into that many bytes of a statement; both halves of a pair stay together. */
+/** Splits a text into pieces that each fit into that many bytes of a statement, without splitting a surrogate pair. */
 export function cutPieces(text: string, bytes: number): readonly string[] {
-  // A character takes up to three bytes (of a pair, four together), or two where it is escaped.
+  // A character takes up to three bytes (a surrogate pair four), or two if it is escaped.
   const most = Math.max(2, Math.floor(bytes / 3))
   const pieces: string[] = []
   let from = 0

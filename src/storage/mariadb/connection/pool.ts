@@ -4,9 +4,9 @@ import { PoolMeter } from '../../pool-meter.ts'
 import { isLost } from './failures.ts'
 
 /**
- * A connection pool that sets up each session before its first use. Unlike the driver's pool, every wait has a deadline:
- * for a free connection, for connecting, and for each answer. A connection that missed a deadline is destroyed, never
- * reused, because its server may still be working on the old statement.
+ * A connection pool that sets up each session before its first use. Unlike in the driver's pool, every wait has a
+ * deadline: for a free connection, for connecting, and for each answer. A connection that missed a deadline is
+ * destroyed, never reused, because its server may still be working on the old statement.
  */
 export class Pool {
   readonly #options: ConnectionOptions
@@ -35,7 +35,7 @@ export class Pool {
     if (this.#closed) throw closedError()
   }
 
-  /** Takes a connection exclusively; return it by `release` or `discard`. */
+  /** Takes a connection exclusively. Return it with `release` or `discard`. */
   async acquire(deadline: number, doing = 'use'): Promise<Link> {
     const ticket = this.#meter.begin(doing)
     try {
@@ -112,7 +112,7 @@ export class Pool {
     }
   }
 
-  /** Ends a connection whose state is not known, or that is lost. */
+  /** Closes a connection that is lost or in an unknown state. */
   discard(link: Link): void {
     this.#meter.leave(link.ticket)
     link.destroy()
@@ -121,7 +121,7 @@ export class Pool {
     this.#serveNext()
   }
 
-  /** A place became free: the longest waiter connects in it. */
+  /** A connection slot became free: the longest waiter gets it. */
   #serveNext(): void {
     const waiter = this.#waiting.shift()
     if (waiter === undefined) return
@@ -130,7 +130,7 @@ export class Pool {
     else this.#acquire(waiter.deadline).then(waiter.resolve, waiter.reject)
   }
 
-  /** Ends the idle ones at once and the others as they come back. */
+  /** Closes idle connections at once, and others when they are returned. */
   async close(): Promise<void> {
     this.#closed = true
     for (const waiter of this.#waiting.splice(0)) {
@@ -148,18 +148,18 @@ interface Waiter {
   readonly timer: NodeJS.Timeout
 }
 
-/** One connection. `lost` says that nothing more can be asked of it. */
+/** One connection. `lost`: it can no longer be used. */
 export class Link {
   readonly raw: Connection
   lost = false
-  /** Whether the packet that ended its last transaction has set the savepoint that begins its next. */
+  /** Whether the packet that ended its last transaction set the savepoint that begins the next one. */
   begun = false
   /** The meter's ticket of the current user. */
   ticket = 0
 
   constructor(raw: Connection) {
     this.raw = raw
-    // Without a listener, a server that goes away would end the process.
+    // Without a listener, a lost server would end the process.
     raw.on('error', () => {
       this.lost = true
     })
@@ -168,7 +168,7 @@ export class Link {
     })
   }
 
-  /** One packet and its answer, by the deadline (of `performance.now()`). */
+  /** Sends one packet and returns its answer, by the deadline (of `performance.now()`). */
   ask<Answer = unknown>(sql: string, values: readonly unknown[], deadline: number): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(

@@ -14,23 +14,23 @@ import type { Link } from './pool.ts'
  * The sessions have autocommit off, so the savepoint begins the transaction. It touches nothing and blocks nothing, so
  * the last packet sets it for the next transaction on the connection, which then costs one round trip less. At the end
  * it also shows whether this is still the same transaction: a deadlock, a COMMIT or a DDL statement removes it. The ack
- * releases it first, so it then fails instead of committing the half that came after. If `work` swallowed the error of a
+ * releases it first, so it then fails instead of committing only the second half. If `work` swallowed the error of a
  * statement that MariaDB gave up (deadlock, lock wait), the transaction is refused as well.
  *
  * Before the last packet is sent, nothing can be committed. While it is sent but unanswered, the outcome is unknown.
  */
 type Work = (tx: StoreTransaction) => Promise<Verdict>
 
-/** How long to wait for one of the connections: others' transactions may be long. */
+/** The time limit for a connection: other transactions may be long. */
 const acquireMs = 30_000
-/** A lock wait of the ack, on these sessions, is over before. */
+/** The time limit for the end. A lock wait of the ack on these sessions ends earlier. */
 const endMs = 15_000
 
 export async function transact(store: Store, work: Work, options: TransactOptions): Promise<void> {
   await inTransaction(store, options, async (link, beyondReturn) => {
-    const hand = new Hand(link)
-    const verdict = await hand.work(work)
-    // From here on only the answer to the COMMIT counts; a time-out now would be a guess.
+    const transaction = new HandlerTransaction(link)
+    const verdict = await transaction.work(work)
+    // Now only the answer to the COMMIT counts; a timeout could not know the outcome.
     beyondReturn()
     await writeAck(store, link, verdict, { commit: 'signalbox_tx' })
   })
@@ -55,11 +55,11 @@ export async function transactAll(
   return answers
 }
 
-/** Runs one of several works in its own savepoint. Throws when the whole transaction is gone. */
+/** Runs one of several works in its own savepoint. Throws if the whole transaction is lost. */
 async function one(store: Store, link: Link, work: Work): Promise<undefined | { readonly error: unknown }> {
   await ask(link, 'SAVEPOINT signalbox_one')
   try {
-    const verdict = await new Hand(link).work(work)
+    const verdict = await new HandlerTransaction(link).work(work)
     await writeAck(store, link, verdict, {})
     return undefined
   } catch (error) {
@@ -67,14 +67,14 @@ async function one(store: Store, link: Link, work: Work): Promise<undefined | { 
     try {
       await link.ask('ROLLBACK TO SAVEPOINT signalbox_one', [], performance.now() + callMs)
     } catch (gone) {
-      // A deadlock, or a statement that committed, took the savepoint away, and the work of the others with it.
+      // A deadlock, or a statement that committed, removed the savepoint, and with it the other works' results.
       throw errnoOf(gone) === 1305 ? conflict(error) : lostBefore(gone)
     }
     return { error }
   }
 }
 
-/** Runs `body` on a connection in a transaction; whatever goes wrong, nothing of it is left there. */
+/** Runs `body` on a connection in a transaction. After an error, nothing of it remains on the connection. */
 async function inTransaction(
   store: Store,
   { timeoutMs, signal }: TransactOptions,
@@ -85,7 +85,7 @@ async function inTransaction(
   stopped.promise.catch(() => undefined)
   let link: Link | undefined
   const stop = (reason: unknown) => {
-    // The only way to end a statement that runs: the server rolls back when the connection is gone.
+    // The only way to end a running statement: the server rolls back when the connection is closed.
     link?.destroy()
     stopped.reject(reason)
   }
@@ -118,7 +118,7 @@ async function inTransaction(
   }
 }
 
-/** From the savepoint to the packet that sets the next one. */
+/** Runs from the savepoint to the packet that sets the next one. */
 async function run(link: Link, body: (link: Link) => Promise<void>): Promise<void> {
   if (!link.begun) await ask(link, 'SAVEPOINT signalbox_tx')
   link.begun = false
@@ -135,27 +135,27 @@ async function giveBack(store: Store, link: Link): Promise<void> {
   }
 }
 
-/** What a user has in hand during their work, and no longer. */
-class Hand {
+/** The transaction object that a handler uses while it runs. */
+class HandlerTransaction {
   readonly #link: Link
-  #over = false
+  #isOver = false
   #givenUp: unknown
 
   constructor(link: Link) {
     this.#link = link
   }
 
-  /** The verdict the work answers; throws unless it can still be committed. */
+  /** Runs the work and returns its verdict. Throws unless the transaction can still be committed. */
   async work(work: Work): Promise<Verdict> {
     const link = this.#link
     const query = (sql: string, params?: readonly unknown[]) => this.#query(sql, params)
-    const hand = this
+    const transaction = this
     const tx: StoreTransaction = {
       query,
       sql: (strings, ...params) => query(strings.join('?'), params),
       get raw() {
         // The connection may already serve another transaction.
-        hand.#mustBeOpen()
+        transaction.#mustBeOpen()
         return link.raw
       },
     }
@@ -167,7 +167,7 @@ class Hand {
       if (link.lost && isLost(error)) throw lostBefore(error)
       throw error
     } finally {
-      this.#over = true
+      this.#isOver = true
     }
     if (this.#givenUp !== undefined) throw conflict(this.#givenUp)
     if (link.lost) throw lostBefore(undefined)
@@ -175,7 +175,7 @@ class Hand {
   }
 
   #mustBeOpen(): void {
-    if (!this.#over) return
+    if (!this.#isOver) return
     throw new SignalboxError(
       'closed',
       'This transaction is over. Await every statement before the handler returns.',
@@ -212,7 +212,7 @@ async function writeAck(
   if (decodeAckAnswer(await answer) !== 'took') throw leaseLost(verdict)
 }
 
-/** A packet that commits: if its answer is lost, the outcome is not known. */
+/** Sends a packet that commits. If its answer is lost, the outcome is unknown. */
 async function end(link: Link, sql: string, values: readonly unknown[]): Promise<unknown> {
   if (link.lost) throw lostBefore(undefined)
   try {
@@ -229,7 +229,7 @@ async function end(link: Link, sql: string, values: readonly unknown[]): Promise
   }
 }
 
-/** One of our statements before the commit. */
+/** Runs one of the store's statements before the commit. */
 async function ask(link: Link, sql: string, values: readonly unknown[] = []): Promise<unknown> {
   try {
     return await link.ask(sql, values, performance.now() + endMs)

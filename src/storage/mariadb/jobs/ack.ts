@@ -6,16 +6,16 @@ import type { Store } from '../engine-store.ts'
 import { attemptColumns, carried, ending, releaseOf } from './history.ts'
 
 /**
- * One verdict as one compound statement (`BEGIN NOT ATOMIC … END`), for a connection that is not ours to send several
- * statements on: one round trip, nothing to half-send. The first statement in it is the fence: it takes the row only
- * if id, token and a live lease match, locking it, and reads the row as it is now whatever snapshot the transaction
- * has. No row: nothing is written and the answer is `lost`. MariaDB does not undo a transaction when a statement in it
- * fails, so a savepoint makes the verdict all or nothing even for a caller who commits after an error. In transactions
- * of the store's own there is none: they are rolled back after any error, and MariaDB compiles every line of this anew
- * for every job.
+ * One verdict as one compound statement (`BEGIN NOT ATOMIC … END`), for a caller's connection, which may not allow
+ * several statements in one packet: one round trip, and nothing can be half-sent. Its first statement is the fence: it
+ * locks the row only if id, token and a live lease match, and reads the current row whatever snapshot the transaction
+ * has. Without such a row, nothing is written and the answer is `lost`. MariaDB does not undo a transaction when one of
+ * its statements fails, so a savepoint makes the verdict all or nothing, even if the caller commits after an error. The
+ * store's own transactions need no savepoint: they are rolled back after any error, and MariaDB compiles each line of
+ * this statement again for every job.
  *
- * Everything that is text is bound as bytes, which the driver writes as a hexadecimal literal: right in any character
- * set and sql_mode the caller's session may have, NO_BACKSLASH_ESCAPES included.
+ * All texts are bound as bytes, which the driver writes as hexadecimal literals. These are correct in any character set
+ * and sql_mode of the caller's session, including NO_BACKSLASH_ESCAPES.
  */
 export interface Ack {
   readonly sql: string
@@ -28,20 +28,20 @@ export interface AckOptions {
    * `job_cancel` and block every cancellation until that transaction ends, so callers look it up beforehand.
    */
   readonly cancelRequested: boolean | 'look'
-  /** The release of the worker, of an attempt that failed. Left out: it is looked up in the transaction. */
+  /** The release of the worker, for an attempt that failed. If missing, the transaction looks it up. */
   readonly release?: string | null
-  /** Check first that the session is in a transaction, and on our database. */
+  /** Check first that the session is in a transaction, and on the store's database. */
   readonly foreign: boolean
   /**
-   * Commit if the verdict was written. The savepoint must still exist: without it, the transaction was ended by other
-   * code. The commit sets it anew for the next transaction.
+   * Commit if the verdict was written. The savepoint must still exist: without it, other code ended the transaction.
+   * The commit sets the savepoint again for the next transaction.
    */
   readonly commit?: string
 }
 
 export type AckAnswer = 'took' | 'lost' | 'no_transaction' | 'wrong_database'
 
-/** The statement that writes the verdict, or undefined when no lease can match its token. */
+/** The statement that writes the verdict. Undefined: no lease can match its token. */
 export function encodeAck(store: Store, verdict: Verdict, options: AckOptions): Ack | undefined {
   const token = decodeToken(verdict.token)
   if (token === undefined) return undefined
@@ -70,7 +70,7 @@ export function encodeAck(store: Store, verdict: Verdict, options: AckOptions): 
         : 'FALSE'
 
   const release = () => (options.release === undefined ? releaseOf(store, 'q') : text(options.release))
-  /** The row of the attempt, if it failed. The job's row is locked then, and still in the queue. */
+  /** The row of the attempt, if it failed. The job's row is then locked, and still in the queue. */
   const keepAttempt = () =>
     leavesAttempt(verdict)
       ? `INSERT IGNORE INTO ${tables.attempt} (${attemptColumns})
@@ -80,7 +80,7 @@ export function encodeAck(store: Store, verdict: Verdict, options: AckOptions): 
         FROM ${tables.queue} q WHERE ${key()};`
       : ''
 
-  // The values are bound in the order of the text, so each part is built where it stands.
+  // Values are bound in the order of the text, so each part is built at its position.
   const end = (state: string) => {
     const parts = [
       `INSERT INTO ${tables.history} (${carried}, ${ending})
@@ -154,7 +154,9 @@ END`
   return { sql, values }
 }
 
-/** The answer of a compound statement's one SELECT; the driver reports its end as a separate result. */
+/**
+ * The result of the compound statement's only SELECT. The driver reports the end of the statement as a separate result.
+ */
 export function decodeAckAnswer(answer: unknown): AckAnswer | undefined {
   const [first] = answer as readonly unknown[]
   const row = Array.isArray(first) ? first[0] : first

@@ -14,10 +14,10 @@ import { reclaim, reclaimThese } from './reclaim.ts'
 import { chunkBySize } from './settle.ts'
 
 /**
- * Adding: rows in one statement, or a few in one transaction. The unique index decides who was first, also between
- * racing adds and within one statement; on a duplicate nothing is changed and RETURNING gives the row that is there,
- * so each row's answer is the id it returned. Only MariaDB can do that; MySQL cannot. What a job waits for is written
- * behind it, in the same transaction.
+ * Adds jobs with one statement, or with a few in one transaction. The unique index decides which add was first, also
+ * between racing adds and within one statement. On a duplicate nothing changes, and RETURNING gives the existing row,
+ * so each row's answer is the returned id. MySQL cannot do that. The dependencies of a job are written after it, in the
+ * same transaction.
  */
 const columns =
   'namespace, id, queue, kind, payload, priority, unique_key, state, max_attempts, run_at, created_at, updated_at, backoff, timeout_ms, meta'
@@ -36,7 +36,8 @@ export function createAdd(
     const caller = await toCallerTx(tx)
     store.calls.requireOpen()
     await checkTransaction(store, caller)
-    // A job whose lease ran out loses its unique key. Reclaim before the insert, which would lock its row.
+    // A job with an expired lease may lose its unique key. Reclaim before the insert, because the insert would lock its
+    // row.
     if (jobs.some(({ uniqueKey }) => uniqueKey !== null)) await reclaim(store, 1_000)
     const added: Added[] = []
     for (const chunk of chunksOf(jobs, store.packetBytes)) {
@@ -55,7 +56,7 @@ async function addOwn(store: Store, jobs: readonly NewJob[]): Promise<readonly A
   const isBlocked = jobs.some(({ dependsOn }) => dependsOn)
   if (isBlocked && jobs.some(({ uniqueKey }) => uniqueKey !== null)) await reclaim(store, 1_000)
   const added = await insert(store, jobs)
-  // A job that is dead by now, but not yet taken back, has no right to its key any more.
+  // A job that is dead, but not yet taken back, has lost its right to the key.
   const winners = new Set(added.filter(({ duplicate }) => duplicate).map(({ id }) => id))
   for (const { id } of jobs) winners.delete(id)
   if (winners.size === 0 || !(await reclaimThese(store, [...winners]))) return added
@@ -68,7 +69,7 @@ async function addOwn(store: Store, jobs: readonly NewJob[]): Promise<readonly A
 function insert(store: Store, jobs: readonly NewJob[]): Promise<readonly Added[]> {
   const chunks = chunksOf(jobs, store.packetBytes)
   const isBlocked = jobs.some(({ dependsOn }) => dependsOn)
-  // A statement by itself is its own transaction.
+  // A single statement is its own transaction.
   const isOne = chunks.length === 1 && !isBlocked
   return store.calls.run('add jobs', async (call: Call) => {
     const added: Added[] = []
@@ -109,10 +110,10 @@ function compare(jobs: readonly NewJob[], rows: readonly { id: string }[]): Adde
   })
 }
 
-/** How many rows one statement writes; names are short. */
+/** The number of rows that one statement writes; names are short. */
 const dependencyRows = 1_000
 
-/** Writes the dependencies of new jobs. */
+/** The statements that write the dependencies of new jobs. */
 function encodeDependencies(
   { tables, namespace }: Store,
   jobs: readonly NewJob[],
@@ -141,7 +142,7 @@ function encodeDependencies(
   ]
 }
 
-/** How values get into a statement: as text on our own sessions, as bytes on others' (see ack.ts). */
+/** How values are bound: as text in the store's sessions, as bytes in callers' sessions (see ack.ts). */
 interface Binder {
   readonly now: string
   readonly values: unknown[]
@@ -194,7 +195,7 @@ ON DUPLICATE KEY UPDATE id = ${tables.queue}.id RETURNING id`,
   ]
 }
 
-/** One statement: whether the session is in a transaction, and whether our store is where it looks. */
+/** Checks with one statement that the session is in a transaction, and that it sees this store. */
 export async function checkTransaction(
   { tables, storeId }: Pick<Store, 'tables' | 'storeId'>,
   caller: CallerTx,

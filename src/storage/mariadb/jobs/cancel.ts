@@ -6,8 +6,8 @@ import { toCancelled } from './history.ts'
 import { reclaimThese } from './reclaim.ts'
 
 /**
- * Cancelling. It never waits for the row of a running job, which a user's transaction may hold for long: the request is written
- * beside the row, in `job_cancel`.
+ * Cancels jobs. It never waits for the row of a running job, because a user's transaction may lock it for long. It
+ * writes the request to a separate table, `job_cancel`.
  */
 interface StoredRow {
   readonly state: JobState
@@ -17,7 +17,7 @@ interface StoredRow {
 
 const stored = `CAST(state AS CHAR) AS state, lease_no, state = 'running' AND lease_ends_at <= ${nowMs} AS lapsed`
 
-/** Finds the job's row in the queue and locks it, or sees that it is locked, or where it is instead. */
+/** Finds and locks the job's row in the queue. Otherwise it shows that the row is locked, or that the job has ended. */
 export async function reach(
   { tables, namespace }: Store,
   call: Call,
@@ -29,7 +29,8 @@ export async function reach(
       `SELECT ${stored} FROM ${tables.queue} WHERE namespace = ? AND id = ? FOR UPDATE SKIP LOCKED`,
       [namespace, id],
     ],
-    // Both places in one statement, and so at one moment: a job that another call retries meanwhile is in one of them.
+    // One statement reads both tables at one moment, so that a job that another call retries meanwhile is in one of
+    // them.
     [
       `SELECT ${stored}, 0 AS ended FROM ${tables.queue} WHERE namespace = ? AND id = ?
         UNION ALL
@@ -54,7 +55,7 @@ export async function cancel(store: Store, id: string): Promise<CancelAnswer | u
           return { state: 'cancelled', cancelRequested: false }
         }
         const running = locked ?? seen
-        // Locked and not running: it is being claimed or put back this moment, or was judged by a lapsed lease.
+        // Locked, but not running: another call is claiming it or putting it back, or its lease has expired.
         if (ended === undefined && running?.state === 'running' && !running.lapsed) {
           await call.packet([request(store, id, running.lease_no), commit])
           return { state: 'running', cancelRequested: true }

@@ -10,9 +10,9 @@ import { claimWithin } from './limit-claim.ts'
 import { lockOverdue, selectCancels, selectOverdue, takeBack } from './reclaim.ts'
 
 /**
- * Claiming from queues without limits, all of them together, and from those with limits, each by itself. Where there
- * are both, each kind comes first every other time, so that neither takes everything. The store remembers which queues
- * have limits; a claim that did not know it finds out on its way.
+ * Claims from all queues without limits together, and from each queue with limits separately. If there are both, each
+ * kind comes first every second time, so that neither starves the other. The store remembers which queues have limits;
+ * a claim that did not know it finds out on its way.
  */
 export function createClaim(
   store: Store,
@@ -35,7 +35,7 @@ export function createClaim(
     return claimed
   }
 
-  /** What was handed out must reach its claimer, whatever becomes of the rest; unless it is all one transaction. */
+  /** Claimed jobs must reach their claimer even if the rest fails, unless everything is one transaction. */
   async function andAlso(
     first: readonly ClaimedRecord[],
     more: () => Promise<readonly ClaimedRecord[]>,
@@ -82,19 +82,20 @@ export function createClaim(
 }
 
 /**
- * Claiming: find where each queue begins, lock the first jobs from there, skipping locked rows, keep the first `limit`
- * of all together, mark them by primary key, commit. Two packets when nothing was due or expired. Otherwise the claim
- * first makes those jobs ready and looks again, so that priorities hold over them too.
+ * Claims from queues without limits. It finds the front of each queue, locks the first jobs from there (SKIP LOCKED),
+ * keeps the first `limit` of all queues together, marks them by primary key, and commits. This takes two packets if
+ * nothing was due or expired. Otherwise the claim makes those jobs ready first and searches again, so that priorities
+ * include them.
  *
- * A statement that may pass dead index entries, which are not purged yet, is a plain read: it passes one in 0.1 µs. A
+ * A statement that may pass dead index entries that are not purged yet is a plain read: it passes one in 0.1 µs. A
  * locking read locks each of them and needs 2 to 4 µs (measured).
  *
- * No claim waits for another: every row is locked with SKIP LOCKED, and the written rows are locked already.
+ * No claim waits for another: every row is locked with SKIP LOCKED, and written rows are locked already.
  */
 const sweepLimit = 1_000
 const maxSweeps = 20
 const noRows: Statement = ['SELECT id FROM (SELECT 1 AS id) nothing WHERE FALSE', []]
-/** By the server's clock: the way there and the locking of rows is not what makes a look slow. */
+/** By the server's clock, because the network and row locks do not make a search slow. */
 const measured: Statement = [
   `SELECT TIMESTAMPDIFF(MICROSECOND, @signalbox_begun, SYSDATE(6)) / 1000 AS tookMs, ${nowMs} AS now`,
   [],
@@ -108,13 +109,13 @@ function selectLimited({ tables, namespace }: Store, queues: readonly string[]):
   ]
 }
 
-/** What was claimed, and which of the queues have limits. */
+/** The claimed jobs, and the queues that have limits. */
 export interface Claimed {
   readonly jobs: readonly ClaimedRecord[]
   readonly limited: readonly string[]
 }
 
-/** The session's variables that hold where a queue's line begins. */
+/** The session variables that hold the front of a queue. */
 type Front = readonly [rank: string, at: string, id: string]
 
 function nameFront(_queue: string, index: number): Front {
@@ -123,9 +124,9 @@ function nameFront(_queue: string, index: number): Front {
 
 /** Claims from queues without limits. */
 export interface FreeClaim {
-  /** Whether there is anything to do, in one statement and without a transaction: what an idle worker costs. */
+  /** Whether there is any work. One statement without a transaction: the only cost of an idle worker. */
   anything(queues: readonly string[], kinds: readonly string[] | null): Promise<boolean>
-  /** Claims from those of the queues that have no limits; tells which have some. */
+  /** Claims from those of the queues that have no limits. Also returns the queues that have limits. */
   claim(queues: readonly string[], request: ClaimRequest): Promise<Claimed>
 }
 
@@ -133,21 +134,21 @@ export function createFreeClaim(store: Store): FreeClaim {
   const { tables, namespace } = store
   const { positions } = store.memory
 
-  const line = `FROM ${tables.queue} FORCE INDEX (job_queue_order)
+  const ready = `FROM ${tables.queue} FORCE INDEX (job_queue_order)
       WHERE namespace = ? AND queue = ? AND state = 'ready'
         AND NOT EXISTS (SELECT 1 FROM ${tables.control} c WHERE c.namespace = ? AND c.queue = ?)`
-  /** The same with the queues that have limits. */
-  const anyLine = line.replace('c.queue = ?)', 'c.queue = ? AND c.paused_at IS NOT NULL)')
+  /** The same, including queues with limits. */
+  const anyReady = ready.replace('c.queue = ?)', 'c.queue = ? AND c.paused_at IS NOT NULL)')
   const onward = (rank: string, at: string, id: string) =>
     ` AND (sort_rank > ${rank} OR (sort_rank = ${rank} AND (sort_at > ${at} OR (sort_at = ${at} AND id >= ${id}))))`
 
-  /** The first ready jobs, as far as other transactions have committed; not locked. */
+  /** The first ready job that other transactions have committed. Not locked. */
   function selectFront(
     select: string,
     queue: string,
     kinds: readonly string[] | null,
     from: Place | undefined,
-    among: string = line,
+    among: string = ready,
   ): Statement {
     const some = kinds === null ? '' : ' AND kind IN (?)'
     const after = from === undefined ? '' : onward('?', '?', '?')
@@ -161,7 +162,7 @@ export function createFreeClaim(store: Store): FreeClaim {
     ]
   }
 
-  /** From the front that was found just before; there is none when no job is ready, and NULL finds none. */
+  /** The ready jobs from the front that was just found. If no job is ready, the front is NULL and finds no row. */
   function selectReady(
     front: Front,
     queue: string,
@@ -170,7 +171,7 @@ export function createFreeClaim(store: Store): FreeClaim {
   ): Statement {
     const some = kinds === null ? '' : ' AND kind IN (?)'
     return [
-      `SELECT ${readyColumns} ${line}${some}${onward(...front)}
+      `SELECT ${readyColumns} ${ready}${some}${onward(...front)}
         ORDER BY sort_rank, sort_at, id LIMIT ? FOR UPDATE SKIP LOCKED`,
       [namespace, queue, namespace, queue, ...(kinds === null ? [] : [kinds]), limit],
     ]
@@ -179,7 +180,7 @@ export function createFreeClaim(store: Store): FreeClaim {
   async function anything(queues: readonly string[], kinds: readonly string[] | null): Promise<boolean> {
     const looks = [
       selectOverdue(store, queues, ['scheduled', 'running'], 1),
-      ...queues.map((queue) => selectFront('id', queue, kinds, undefined, anyLine)),
+      ...queues.map((queue) => selectFront('id', queue, kinds, undefined, anyReady)),
     ]
     const rows = await store.calls.run('look for jobs', (call) =>
       call.rows(
@@ -206,8 +207,9 @@ export function createFreeClaim(store: Store): FreeClaim {
             `SET @signalbox_begun = SYSDATE(6)${fronts.map((front) => front.map((name) => `, ${name} = NULL`).join('')).join('')}`,
             [],
           ],
-          // With a place remembered (dead entries are many) what is due or expired waits for the next look from the
-          // front, a second at most: InnoDB reads past the end of a range for as long as it meets dead entries.
+          // If the search starts at a remembered place (there are many dead entries), due and expired jobs wait up to a
+          // second for the next search from the front. InnoDB reads past the end of a range as long as it finds dead
+          // entries.
           from === undefined ? selectOverdue(store, distinct, ['scheduled', 'running'], sweepLimit) : noRows,
           ...distinct.map((queue, i) =>
             selectFront(`sort_rank, sort_at, id INTO ${fronts[i]!.join(', ')}`, queue, kinds, from),
@@ -238,15 +240,15 @@ export function createFreeClaim(store: Store): FreeClaim {
           )
           if (locked.length > 0) {
             await call.packet([...takeBack(store, locked, cancels).statements, commit])
-            // For the next look of this claim, and for others once they can see the jobs that became ready.
+            // For the next search of this claim, and for other claims once they can see the jobs that became ready.
             positions.forget()
             store.calls.onCommit(() => positions.forget())
             continue
           }
         }
-        const inLine = found.length === 1 ? found[0]! : found.flat().sort(byOrder)
-        const stray = inLine.filter(({ id }) => cancels.has(id)).map(({ id }) => id)
-        const chosen = inLine.filter(({ id }) => !cancels.has(id)).slice(0, limit)
+        const ordered = found.length === 1 ? found[0]! : found.flat().sort(byOrder)
+        const stray = ordered.filter(({ id }) => cancels.has(id)).map(({ id }) => id)
+        const chosen = ordered.filter(({ id }) => !cancels.has(id)).slice(0, limit)
         if (from !== undefined && (stray.length > 0 || chosen.length === 0)) {
           // Forget the remembered positions: there may be earlier jobs.
           positions.forget()

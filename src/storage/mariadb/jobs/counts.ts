@@ -5,7 +5,9 @@ import type { Call } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
 
-/** All live jobs are in one index, by queue and state. It has no attempts: those of expired leases are looked up. */
+/**
+ * One index has all live jobs, by queue and state. It does not have attempts, so those of expired leases are looked up.
+ */
 export function createWalks({ now }: LayoutDialect): JobLayout['walks'] {
   const row = (select: string) =>
     `(SELECT ${select} FROM @job_queue r FORCE INDEX (PRIMARY) WHERE r.namespace = q.namespace AND r.id = q.id)`
@@ -51,8 +53,8 @@ const ranges = (now: string): Readonly<Record<string, string>> => ({
 })
 
 /**
- * Estimates from the optimizer, which looks at a few pages of the index. It doubles what it finds in a range that is long enough,
- * and says no more than half of the table. So a longer range is estimated by what is beside it.
+ * Estimates with the optimizer, which reads a few pages of the index. For a long range it doubles its result, and
+ * returns at most half of the table. So a longer range is estimated from the rows beside it.
  */
 export function createEstimate({
   calls,
@@ -62,7 +64,7 @@ export function createEstimate({
   return (queue, kind) => {
     const { [kind]: range = 'TRUE', ...others } = ranges(nowMs)
     const [table, index] = kind === 'dead' ? [tables.dead, 'PRIMARY'] : [tables.queue, 'job_queue_order']
-    // Other kinds are named: `state <> 'ready'` would be no range, because states are an ENUM.
+    // Other kinds are named: `state <> 'ready'` would not be a range, because states are an ENUM.
     const other = kind === 'dead' ? 'FALSE' : Object.values(others).join(' OR ')
     const from = `EXPLAIN SELECT 1 FROM ${table} q FORCE INDEX (${index})`
     const within = `${from} WHERE q.namespace = ? AND q.queue = ? AND ${range}`
@@ -80,7 +82,7 @@ export function createEstimate({
       return kind === 'ready' ? { jobs, oldest: await findOldest(call) } : { jobs }
     })
 
-    /** Hops from priority to priority along the index. A subquery that did so would read all of it. */
+    /** Walks the index from priority to priority. A subquery that did so would read all of it. */
     async function findOldest(call: Call): Promise<number> {
       let oldest = Infinity
       for (let hops = 0, rank = -Infinity; hops < oldestPriorities; hops++) {
@@ -98,11 +100,11 @@ export function createEstimate({
   }
 }
 
-/** From the rows of the table, what is found in the range, and the rows beside it. */
+/** Estimates from the rows of the table, the result for the range, and the rows beside it. */
 function estimateRange(all: number, found: number, rest: number): number {
-  // It may have been doubled or not: that is in the middle.
+  // The optimizer may have doubled the result or not: use the middle.
   if (found < all * 0.49) return found / Math.SQRT2
   const most = Math.max(all / 4, all - rest)
-  // Where something beside it is that long too, it is between a quarter of the table and `most`: in the middle.
+  // If a range beside it is long too, this one is between a quarter of the table and `most`: use the middle.
   return rest < all / 4 ? most : Math.sqrt((all / 4) * most)
 }

@@ -6,9 +6,9 @@ import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
 import { toCancelled } from './history.ts'
 
-/** Handing out jobs whose rows are locked: the last step of every claim. */
+/** Hands out jobs whose rows are locked: the last step of every claim. */
 
-/** A ready job's row, locked. */
+/** A ready job's locked row. */
 export interface ReadyRow extends JobRow {
   readonly lease_no: number
   readonly sort_rank: number
@@ -33,15 +33,15 @@ export interface Placed {
   readonly run_at: number | string
 }
 
-export interface Handing {
+export interface HandOutOptions {
   readonly workerId: string
   readonly leaseMs: number
   /** Jobs that should have been cancelled: they end here. */
   readonly stray: readonly string[]
-  /** By the database's clock; left out: when it is written. */
+  /** By the database's clock. @default the time of the write */
   readonly now?: number
-  /** What else is written with it. */
-  readonly beside?: readonly Statement[]
+  /** Other statements to send with it. */
+  readonly alongside?: readonly Statement[]
 }
 
 /** Marks the jobs as running, and commits. */
@@ -49,7 +49,7 @@ export async function handOut(
   store: Store,
   call: Call,
   chosen: readonly ReadyRow[],
-  { workerId, leaseMs, stray, now: given, beside = [] }: Handing,
+  { workerId, leaseMs, stray, now: given, alongside = [] }: HandOutOptions,
 ): Promise<readonly ClaimedRecord[]> {
   const { tables, namespace } = store
   const nonce = createNonce()
@@ -64,7 +64,7 @@ export async function handOut(
           WHERE namespace = ? AND id IN (?)`,
       [nonce, leaseMs, workerId, namespace, chosen.map(({ id }) => id).sort()],
     ],
-    ...beside,
+    ...alongside,
     commit,
   ])) as [unknown, { now: number }[]]
   const now = Number(clock[0]!.now)

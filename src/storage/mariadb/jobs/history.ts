@@ -9,15 +9,15 @@ import type { Store } from '../engine-store.ts'
  * Moves rows out of `job_queue` without a verdict: expired jobs, and jobs cancelled before they ran. The caller has
  * locked the rows, so inserting them into the history and deleting them is one step.
  *
- * `lease_nonce` of a history row is that of the settled attempt; it stays null here, because no verdict was written.
- * A job whose lease ran out ended at that instant, however late the store notices.
+ * `lease_nonce` of a history row is that of the settled attempt. It stays null here, because no verdict was written. A
+ * job with an expired lease ended when the lease expired, however late the store notices.
  */
 
-/** The columns a job takes along into the history, and back again. */
+/** The columns that a job takes to the history, and back. */
 export const carried = `namespace, id, queue, kind, payload, priority, unique_key, max_attempts, run_at, created_at,
   lease_no, settled_tokens, backoff, timeout_ms, meta`
 
-/** What the history adds to them. */
+/** The columns that the history adds. */
 export const ending = `state, attempt, hand_back_count, snooze_count, started_at, finished_at, worker_id, lease_nonce,
   result, error, cancel_ignored`
 
@@ -54,7 +54,7 @@ export function toCancelled({ tables, namespace }: Store, ids: readonly string[]
   ]
 }
 
-/** The rows go, and with them what was asked of them. */
+/** Deletes the rows and their cancellation requests. */
 export function leave(
   { tables, namespace }: Pick<Store, 'tables' | 'namespace'>,
   ids: readonly string[],
@@ -66,7 +66,7 @@ export function leave(
   ]
 }
 
-/** Makes the job ready again, at its old position. */
+/** Makes the jobs ready again, at their old position. */
 export function toReady({ tables, namespace }: Store, ids: readonly string[]): readonly Statement[] {
   if (ids.length === 0) return []
   return [
@@ -79,17 +79,20 @@ export function toReady({ tables, namespace }: Store, ids: readonly string[]): r
   ]
 }
 
-/** The rows of attempts that failed or were lost, written in the transaction of the verdict while the jobs are in the queue. */
+/**
+ * The columns of attempts that failed or were lost. Their rows are written in the verdict's transaction while the jobs
+ * are in the queue.
+ */
 export const attemptColumns = `namespace, job_id, number, attempt, queue, kind, outcome, worker_id, \`release\`, started_at,
   ended_at, error`
 
-/** The release of the worker that has the job: of the worker that ran when the attempt began. */
+/** The release of the job's worker when the attempt began. */
 export function releaseOf({ tables }: Pick<Store, 'tables'>, job: string): string {
   return `(SELECT w.release_name FROM ${tables.worker} w
       WHERE w.namespace = ${job}.namespace AND w.id = ${job}.worker_id AND w.started_at <= ${job}.started_at)`
 }
 
-/** The same, read by itself: for a caller's transaction, which would keep the worker's row locked. */
+/** The same, read separately: in a caller's transaction it would keep the worker's row locked. */
 export async function findRelease(store: Store, jobId: string): Promise<string | null> {
   const { calls, tables, namespace } = store
   const [row] = await calls.run('look up a release', (call) =>
@@ -101,7 +104,7 @@ export async function findRelease(store: Store, jobId: string): Promise<string |
   return row?.name ?? null
 }
 
-/** Of verdicts that say so: see `leavesAttempt`. */
+/** The attempts of verdicts that leave one: see `leavesAttempt`. */
 export function keepAttempts(store: Store, verdicts: readonly Verdict[]): Statement {
   const { tables, namespace } = store
   return [
@@ -123,7 +126,7 @@ export function keepAttempts(store: Store, verdicts: readonly Verdict[]): Statem
   ]
 }
 
-/** Of jobs whose lease ran out. */
+/** The attempts of jobs with an expired lease. */
 export function keepLost(store: Store, ids: readonly string[]): readonly Statement[] {
   const { tables, namespace } = store
   if (ids.length === 0) return []

@@ -17,17 +17,17 @@ import { settle, settleIn } from './settle.ts'
 
 type Work = (tx: StoreTransaction) => Promise<Verdict>
 
-/** The JobStore of MariaDB: each part is a file, and all share the pools and the claims' positions. */
+/** The JobStore of MariaDB. Each part is a file; all share the pools and the claims' positions. */
 export function createMariadbJobs(store: Store, database: MariadbDatabase): JobStore {
   const { positions } = store.memory
   const forget = () => store.calls.onCommit(() => positions.forget())
-  /** For what may put a job before the place where claims begin to look. */
+  /** For calls that may put a job before the remembered place of claims. */
   const thenForget = async <Answer>(call: Promise<Answer>): Promise<Answer> => {
     const answer = await call
     forget()
     return answer
   }
-  /** The same for users' transactions, of which only the verdicts tell. */
+  /** The same for users' transactions, of which the store sees only the verdicts. */
   const watched = async <Answer>(run: (watch: (work: Work) => Work) => Promise<Answer>): Promise<Answer> => {
     let isBack = false
     const watch = (work: Work) => async (tx: StoreTransaction) => {
@@ -68,9 +68,9 @@ export function createMariadbJobs(store: Store, database: MariadbDatabase): JobS
 }
 
 /**
- * The namespaces in which a live job of that queue has a unique key. The grouping goes from namespace to namespace by
- * the index of the keys, and each is looked up there, however many jobs there are. A subquery that is compared, because
- * MariaDB makes a join of EXISTS and reads far more.
+ * The namespaces with a live job in that queue that has a unique key. The grouping jumps from namespace to namespace
+ * along the index of keys, and looks each one up there, however many jobs there are. It compares a subquery, because
+ * MariaDB turns EXISTS into a join and reads far more.
  */
 export function listQueued(
   { calls, tables }: Pick<Store, 'calls' | 'tables'>,

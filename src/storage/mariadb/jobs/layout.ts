@@ -17,7 +17,9 @@ const request = 'LEFT JOIN @job_cancel c ON c.namespace = q.namespace AND c.job_
 const byOrder = '@job_queue q FORCE INDEX (job_queue_order)'
 const byList = '@job_history h FORCE INDEX (job_history_list)'
 
-/** As what live jobs are kept, where that is one state only: what is dead or cancelled there is an expired lease. */
+/**
+ * The stored state of live jobs, if there is only one. Live jobs that show as dead or cancelled have an expired lease.
+ */
 const kept: Partial<Record<JobState, 'waiting' | 'running'>> = {
   ...{ waiting: 'waiting', running: 'running', dead: 'running', cancelled: 'running' },
 }
@@ -25,8 +27,8 @@ const kept: Partial<Record<JobState, 'waiting' | 'running'>> = {
 const endedStates = ['completed', 'dead', 'cancelled'] as const
 
 /**
- * Live jobs of one state are found by the index of claims, ended ones by state and queue, the dead by a table of their own.
- * All else is read by id, between the ends that the search has set (src/jobs/search/list-jobs.ts).
+ * Live jobs of one state are read by the index of claims, ended jobs by state and queue, dead jobs by a separate table.
+ * All other lists are read by id, between the bounds that the search sets (src/jobs/search/list-jobs.ts).
  */
 export function createJobLayout(d: LayoutDialect): JobLayout {
   const live = (from: string, where: string) => `${selectLive(d, request, from)} WHERE ${where}`
@@ -55,13 +57,13 @@ SELECT kind, COUNT(*) AS jobs, MIN(sort_at) AS oldest FROM (
   function listLive({ state: asked, of }: Wanted, where: Where): string {
     const one = asked && kept[asked]
     const isAsked = asked === undefined ? '' : ` AND ${state} = '${asked}'`
-    // Of one of our own queues, only the entries of that queue are read.
+    // For one of Signalbox's own queues, only the entries of that queue are read.
     if (one === undefined) return live(of === 'own' ? byOrder : '@job_queue q', `${where('q')}${isAsked}`)
-    // The index of claims has the jobs of each queue by state, and reads the names of queues quickly.
+    // The index of claims has the jobs of each queue by state, and lists the names of queues quickly.
     const ofState = `(${queueNames('@job_queue', ':namespace')}) names STRAIGHT_JOIN ${byOrder}
   ON q.namespace = names.namespace AND q.queue = names.queue AND q.state = '${one}'`
     if (one === 'running') return live(ofState, `${where('q')}${isAsked}`)
-    // Very many may wait, too: only a page of them is read from the table itself.
+    // Very many jobs may wait, so only one page of them is read from the table.
     return live(
       `(SELECT q.namespace, q.id FROM ${ofState} WHERE ${where('q')} ORDER BY q.id DESC LIMIT :limit) places
 STRAIGHT_JOIN @job_queue q ON q.namespace = places.namespace AND q.id = places.id`,
@@ -96,10 +98,10 @@ STRAIGHT_JOIN @job_history h ON h.namespace = places.namespace AND h.id = places
   }
 }
 
-/** What no rate counts any more: the longest is over a day. */
+/** Starts older than this count for no rate: the longest span is over a day. */
 export const rateMs: number = 2 * 86_400_000
 
-/** Up to this many jobs without a key are all read; beyond it, they are searched for in the queue's order. */
+/** Up to this many jobs without a key are all read. If there are more, they are searched for in the queue's order. */
 const fewKeyless = 1_000
 const ready = `namespace = :namespace AND queue = :queue`
 const columns = 'id, limit_key, priority, run_at'
@@ -114,7 +116,7 @@ const limits: LimitLayout = {
   front: `
 SELECT ${columns} FROM @job_queue FORCE INDEX (job_queue_order)
 WHERE ${ready} AND state = 'ready' ${ofKinds} ORDER BY sort_rank, sort_at, id LIMIT :limit`,
-  // Few or many, they are found past jobs with keys, in the index alone.
+  // Few or many: they are found past jobs with keys, in the index alone.
   keyless: `
 (SELECT q.id, q.limit_key, q.priority, q.run_at FROM (${anyKeyless}) few
  STRAIGHT_JOIN @job_queue q FORCE INDEX (PRIMARY) ON q.namespace = :namespace AND q.id = few.id
@@ -123,7 +125,7 @@ UNION ALL
 (SELECT ${columns} FROM @job_queue FORCE INDEX (job_queue_order)
  WHERE NOT ${isFew} AND ${ready} AND state = 'ready' AND limit_ready IS NULL ${ofKinds}
  ORDER BY sort_rank, sort_at, id LIMIT :limit)`,
-  // All of it is in the index. `limit_kind` stands for the kind.
+  // The index has all of these columns. `limit_kind` stands for the kind.
   heads: `
 SELECT limit_key, limit_kind AS kind, -limit_rank AS priority, limit_at AS run_at, id
 FROM @job_queue FORCE INDEX (job_queue_limit)
@@ -133,15 +135,15 @@ ORDER BY limit_key, limit_rank, limit_at, id LIMIT :limit`,
 SELECT ${columns} FROM @job_queue FORCE INDEX (job_queue_limit)
 WHERE ${ready} AND limit_ready = 1 AND limit_key = v.limit_key ${ofKinds}
 ORDER BY limit_rank, limit_at, id LIMIT v.wanted`,
-  // They are pruned: no index lists them by their end.
+  // Pruning deletes them, because no index lists them by their end.
   forgetStarts: 'SELECT 1',
   expiry: { column: 'started_at', earlierMs: rateMs },
 }
 
 /**
- * Every queue with live jobs. With the default, its two values are the namespace, twice. The index is hopped over from name to name, not read: but
- * only where the namespace is asked for as a range and named among the columns. By `namespace = ?` all of its entries
- * would be read, which takes a fifth of a second for 300,000 jobs.
+ * All queues with live jobs. With the default, both values are the namespace. MariaDB jumps along the index from name
+ * to name only if the namespace is given as a range and is among the columns. With `namespace = ?` it would read all
+ * entries, which takes a fifth of a second for 300,000 jobs.
  */
 export function queueNames(queueTable: string, namespace = '?'): string {
   return `SELECT DISTINCT namespace, queue FROM ${queueTable} FORCE INDEX (job_queue_order) 

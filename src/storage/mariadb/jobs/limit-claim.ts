@@ -18,17 +18,17 @@ import { byOrder, handOut, type ReadyRow, readyColumns } from './hand-out.ts'
 import { lockOverdue, selectCancels, selectOverdue, takeBack } from './reclaim.ts'
 
 /**
- * Claims from a queue with limits: one transaction, with the queue's row locked from its first statement on, so no other
- * claim takes jobs from it until the commit. Every later statement sees what was committed by then (READ COMMITTED).
+ * Claims from a queue with limits in one transaction. Its first statement locks the queue's row, so no other claim
+ * takes jobs from the queue until the commit. Every later statement sees what was committed by then (READ COMMITTED).
  *
  *     lock the queue ──▶ take back, promote ──▶ choose (sql/limit-claim.ts) ──▶ lock (SKIP LOCKED) ──▶ claim, COMMIT
  *
- * An expired lease stops counting once its job was taken back, which happens first. A job whose row another transaction
- * has locked cannot be taken back: that transaction may still settle or renew it, so the job counts.
+ * An expired lease stops counting after its job was taken back, which happens first. A job whose row another
+ * transaction has locked cannot be taken back: that transaction may still settle or renew it, so the job counts.
  *
- * A claim that finds the queue locked waits for a second, the shortest lock wait in MariaDB, and then answers that there
- * is no job. In a caller's transaction, a lock wait that fails might undo the whole transaction, so there the claim
- * checks the lock a few times instead.
+ * A claim that finds the queue locked waits for a second, the shortest lock wait in MariaDB, and then returns no job.
+ * In a caller's transaction a lock wait that fails might undo the whole transaction, so there the claim checks the lock
+ * a few times instead.
  */
 const waitMs = 1_000
 const maxLooks = 20
@@ -43,7 +43,7 @@ export async function claimWithin(
 ): Promise<readonly ClaimedRecord[]> {
   const { calls, memory } = store
   const claim = () => calls.run('claim jobs', (call) => claimLocked(store, database, call, queue, request))
-  // A call that already has a connection must not wait for one that may need it.
+  // A call that already has a connection must not wait for another call that may need it.
   if (calls.isOne) return claim()
   return (await memory.limited.inTurn(queue, waitMs, claim)) ?? []
 }
@@ -60,18 +60,24 @@ async function claimLocked(
   const ask = { namespace: store.namespace, queue, kinds, limit }
   const choice = await database.runOn(call, chooseLimited(ask, createReadHeads(kinds)), true)
   const locked = await lockReady(store, call, choice.ids, kinds)
-  // Jobs that other transactions had locked meanwhile are left out.
+  // Leaves out jobs that other transactions locked meanwhile.
   const starting = choice.starting(new Set(locked.map(({ id }) => id)))
-  const beside = starting.flatMap((bound) => database.encode(bound))
+  const alongside = starting.flatMap((bound) => database.encode(bound))
   if (locked.length === 0) {
-    await call.packet([...beside, commit])
+    await call.packet([...alongside, commit])
     return []
   }
-  const jobs = await handOut(store, call, locked, { workerId, leaseMs, now: choice.now, stray: [], beside })
+  const jobs = await handOut(store, call, locked, {
+    workerId,
+    leaseMs,
+    now: choice.now,
+    stray: [],
+    alongside,
+  })
   return jobs.map((job) => ({ ...job, limited: true }))
 }
 
-/** False: it is not to be claimed from within limits, now or at all; then the transaction is over. */
+/** False: the queue cannot be claimed within limits, now or at all. The transaction is then over. */
 async function lockQueue(store: Store, call: Call, queue: string): Promise<boolean> {
   const { tables, namespace, calls, memory } = store
   const select = `SELECT 1 FROM ${tables.control}
@@ -113,7 +119,10 @@ async function sweep(store: Store, call: Call, queue: string): Promise<void> {
   }
 }
 
-/** In the order of claims. A job that is to be cancelled is left for `reclaim`, and one of another kind for others. */
+/**
+ * In the order of claims. A job with a cancellation request is left for `reclaim`, and a job of another kind for other
+ * claims.
+ */
 async function lockReady(
   { tables, namespace }: Store,
   call: Call,
@@ -135,11 +144,11 @@ const sparseKeys = 100
 const hopCount = 200
 
 /**
- * Reads the first job of each key in two ways, since MariaDB does not hop over an index by itself. A page of entries in one statement
- * is cheap where keys have few jobs each; hopping from key to key, in a loop in the server, where they have many (20 µs a key,
- * measured). Which it is shows in the page before.
+ * Reads the first job of each key in one of two ways, because MariaDB does not jump along an index by itself. If keys
+ * have few jobs each, it reads a page of entries in one state. If keys have many, it jumps from key to key in a loop on
+ * the server (20 µs a key, measured). The page before shows which way is better.
  *
- * Kinds are known by the number in the index. `lockReady` tells names apart that share one.
+ * Kinds are known by their number in the index. `lockReady` separates names that share a number.
  */
 function createReadHeads(kinds: readonly string[] | null): ReadHeads {
   const nameOf = new Map((kinds ?? []).map((kind) => [crc32(kind), kind]))
@@ -164,7 +173,7 @@ function createReadHeads(kinds: readonly string[] | null): ReadHeads {
 }
 
 function* hopKeys(range: KeyRange): Procedure<readonly HeadRow[]> {
-  // A compound statement gives the rows of its SELECT, and then its own end.
+  // A compound statement returns the rows of its SELECT, and then its own end.
   const [result] = yield* run({ definition: hop, params: { ...range } })
   const [[row]] = result!.rows as unknown as [[{ found: string }]]
   const found = JSON.parse(`[${row.found}]`) as [string, string, number, number, string][]

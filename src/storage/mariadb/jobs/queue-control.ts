@@ -4,8 +4,8 @@ import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
 
 /**
- * Settings of a queue: whether it is paused, and its limits. A queue without settings has no row, and every claim checks
- * that. A claim within limits locks the row until it commits, so these calls may wait for one.
+ * The settings of a queue: its pause, and its limits. A queue without settings has no row, and every claim checks that.
+ * A claim within limits locks the row until it commits, so these calls may wait for one.
  */
 export async function pause({ calls, tables, namespace }: Store, queue: string): Promise<void> {
   await calls.run('pause a queue', (call) =>
@@ -21,7 +21,7 @@ export function resume(store: Store, queue: string): Promise<void> {
   return lift(store, queue, 'resume a queue', 'paused_at = NULL')
 }
 
-/** JobStore.limit. What runs is counted from the jobs' own rows, so there is nothing to make up for here. */
+/** Implements JobStore.limit. Running jobs are counted from their own rows, so no counter needs an update. */
 export async function limit(store: Store, queue: string, limits: QueueLimits | null): Promise<void> {
   const { calls, tables, namespace } = store
   if (limits === null) {
@@ -40,13 +40,13 @@ export async function limit(store: Store, queue: string, limits: QueueLimits | n
   )
 }
 
-/** Takes back one of the two things; the row goes when the other is not said either. */
+/** Removes one of the two settings, and deletes the row if the other one is not set either. */
 async function lift(
   { calls, tables, namespace }: Store,
   queue: string,
   doing: string,
   lifted: string,
-  beside: readonly Statement[] = [],
+  alongside: readonly Statement[] = [],
 ): Promise<void> {
   await calls.run(doing, (call) =>
     call.packet([
@@ -56,7 +56,7 @@ async function lift(
         `DELETE FROM ${tables.control} WHERE namespace = ? AND queue = ? AND paused_at IS NULL AND limits IS NULL`,
         [namespace, queue],
       ],
-      ...beside,
+      ...alongside,
       commit,
     ]),
   )

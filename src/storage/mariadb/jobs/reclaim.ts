@@ -5,10 +5,10 @@ import { keepLost, toCancelled, toDead, toReady } from './history.ts'
 import { queueNames } from './layout.ts'
 
 /**
- * Taking back what ran out, making due what was scheduled, and ending what should have been cancelled. What there is is
- * seen by a plain read, since index entries that are dead but not yet purged may be many and a locking read locks each
- * of them; what was seen is then locked by primary key. Everything is locked with SKIP LOCKED: a running job whose row is locked is being ended by its own worker (it may have acked
- * in a transaction that works on for long), and that transaction decides, not we.
+ * Takes back expired jobs, promotes due jobs, and ends jobs that should have been cancelled. A plain read finds them,
+ * because there may be many dead index entries that are not purged yet, and a locking read would lock each of them. The
+ * found rows are then locked by primary key with SKIP LOCKED. If another transaction has locked a running job's row, it
+ * may be about to settle the job (also a user's transaction that works for long), and that transaction decides.
  */
 export interface Overdue {
   readonly id: string
@@ -23,7 +23,7 @@ export interface Reclaimed {
   readonly cancelled: number
 }
 
-/** Due jobs and expired leases of these queues: their ids, as far as others have committed; not locked. */
+/** The ids of due and expired jobs of these queues that other transactions have committed. Not locked. */
 export function selectOverdue(
   { tables, namespace }: Store,
   queues: readonly string[],
@@ -38,7 +38,7 @@ export function selectOverdue(
 
 const overdueWhere = `WHERE namespace = ? AND queue IN (?) AND state IN (?) AND sort_rank = 0 AND sort_at <= ${nowMs}`
 
-/** Locks those of the jobs seen by `selectOverdue` that are overdue still and free. */
+/** Locks the jobs found by `selectOverdue` that are still overdue and not locked. */
 export async function lockOverdue(
   { tables, namespace }: Store,
   call: Call,
@@ -55,7 +55,7 @@ export async function lockOverdue(
     [namespace, seen.map(({ id }) => id).sort(), states],
   )
   if (locked.length > 0 || seen.length < limit) return locked
-  // As many as were looked for are in others' hands: they must not hide the ones behind them.
+  // Other transactions have locked all of the jobs found. These must not hide the jobs behind them.
   return call.rows<Overdue>(
     `SELECT ${columns} FROM ${tables.queue} FORCE INDEX (job_queue_order) ${overdueWhere}
       LIMIT ? FOR UPDATE SKIP LOCKED`,
@@ -68,7 +68,7 @@ export function selectCancels({ tables, namespace }: Store): Statement {
   return [`SELECT job_id AS id FROM ${tables.cancel} WHERE namespace = ? LIMIT 10000`, [namespace]]
 }
 
-/** What to write for rows that `lockOverdue` locked. */
+/** The statements for rows that `lockOverdue` locked. */
 export function takeBack(
   store: Store,
   rows: readonly Overdue[],
@@ -98,7 +98,7 @@ export function takeBack(
   }
 }
 
-/** JobStore.reclaim: expired leases of every queue. */
+/** Implements JobStore.reclaim: takes back the expired leases of all queues. */
 export async function reclaim(store: Store, limit: number): Promise<Reclaimed> {
   if (limit < 1) return { ready: 0, dead: 0, cancelled: 0 }
   return store.calls.run('take back jobs', async (call) => {
@@ -128,8 +128,8 @@ async function liveQueues({ tables, namespace }: Store, call: Call): Promise<rea
 }
 
 /**
- * Jobs that became ready again at the moment of their cancellation request: neither transaction saw the other, because a
- * cancellation never waits for a running job's row.
+ * Jobs that became ready again at the moment of their cancellation request. Neither transaction saw the other, because
+ * a cancellation never waits for a running job's row.
  */
 function selectStray({ tables, namespace }: Store, limit: number): Statement {
   return [
@@ -140,7 +140,7 @@ function selectStray({ tables, namespace }: Store, limit: number): Statement {
   ]
 }
 
-/** Ends those of these jobs that are dead by now, so that their keys are free; answers whether there were any. */
+/** Ends those of these jobs that are dead, so that their keys become free. Returns whether there were any. */
 export async function reclaimThese(store: Store, ids: readonly string[]): Promise<boolean> {
   return store.calls.run('take back jobs', async (call) => {
     const { tables, namespace } = store

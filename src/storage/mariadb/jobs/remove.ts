@@ -7,9 +7,9 @@ import { leave } from './history.ts'
 import { rateMs } from './layout.ts'
 
 /**
- * Deleting jobs with all that is known of them, where they are: in the queue, under a lease that ran out, or in the history.
- * Rows are locked with SKIP LOCKED. One that was skipped is being claimed, put back or ended this moment, so it is looked
- * for again; one that a user's open transaction keeps locked is being ended there, and stays.
+ * Deletes jobs with all their data: in the queue, with an expired lease, or in the history. Rows are locked with SKIP
+ * LOCKED. A skipped row is being claimed, put back or ended, so the call looks for it again. A row that a user's open
+ * transaction keeps locked is being ended there, and stays.
  */
 const batch = 1_000
 const maxLooks = 6
@@ -29,7 +29,7 @@ export async function remove(store: Store, ids: readonly string[]): Promise<read
   return gone
 }
 
-/** Removes those that are free; answers which are not running and were skipped. */
+/** Removes the jobs whose rows are not locked. Returns skipped jobs that do not run. */
 async function removeFree(
   store: Store,
   ids: readonly string[],
@@ -73,7 +73,7 @@ function leaveHistory({ tables, namespace }: Store, ids: readonly string[]): rea
   ]
 }
 
-/** What they said of themselves, and what they waited for. */
+/** Deletes the jobs' logs, attempts and dependencies. */
 function leaveRest({ tables, namespace }: Store, ids: readonly string[]): readonly Statement[] {
   if (ids.length === 0) return []
   return [tables.progress, tables.log, tables.dependency, tables.jobLock, tables.block, tables.attempt].map(
@@ -81,12 +81,15 @@ function leaveRest({ tables, namespace }: Store, ids: readonly string[]): readon
   )
 }
 
-/** Clocks may differ a little between the process that made an id and the database; beyond that a job is pruned that much later. */
+/**
+ * The clocks of the database and of the process that created an id may differ slightly. A larger difference delays the
+ * pruning of a job.
+ */
 const skewMs = 60_000
 
 /**
- * Ids begin with the time they were made, and no job ends before it was made: what ended before the cut-off lies in
- * the front of the primary key, and no index on `finished_at` is paid for by every completion.
+ * Ids begin with their creation time, and no job ends before it was created. So jobs that ended before the cut-off are
+ * at the front of the primary key, and completions need not maintain an index on `finished_at`.
  */
 export async function prune(
   { calls, tables, namespace }: Store,
@@ -122,7 +125,7 @@ export async function prune(
           `DELETE FROM ${tables.history} WHERE namespace = ? AND id IN (?) AND finished_at < ?`,
           [namespace, ids, cutoff],
         ],
-        // Not of a job that was retried since it was looked up.
+        // Skip a job that was retried after it was looked up.
         [
           `DELETE a FROM ${tables.attempt} a LEFT JOIN ${tables.queue} q ON q.namespace = a.namespace AND q.id = a.job_id
             WHERE a.namespace = ? AND a.job_id IN (?) AND q.id IS NULL`,
@@ -139,7 +142,10 @@ export async function prune(
   return pruned
 }
 
-/** The starts of keys that were not used for long. Read first, for a delete would wait for those that are in use. */
+/**
+ * Deletes the starts of keys that were not used for long. Reads them first, because a delete would wait for keys in
+ * use.
+ */
 function sweepRates({ tables, namespace }: Pick<Store, 'tables' | 'namespace'>): Statement {
   return [
     `DELETE r FROM (
@@ -150,7 +156,7 @@ function sweepRates({ tables, namespace }: Pick<Store, 'tables' | 'namespace'>):
   ]
 }
 
-/** Cancellation requests of jobs that have ended in callers' transactions. */
+/** Deletes cancellation requests of jobs that ended in callers' transactions. */
 function sweepCancels({ tables, namespace }: Pick<Store, 'tables' | 'namespace'>): Statement {
   return [
     `DELETE c FROM ${tables.cancel} c LEFT JOIN ${tables.queue} q

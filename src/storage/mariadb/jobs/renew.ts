@@ -5,13 +5,13 @@ import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
 
 /**
- * Renews leases, and reports what became of them. Neither ever waits for a row.
+ * Renews leases, and reports their outcomes. Neither ever waits for a row.
  *
- * A renewal locks with SKIP LOCKED and writes only the rows it got. A row it did not get may still be live and this
- * worker's by its last committed version. Then another transaction is ending this very attempt (an ack in a user's
+ * A renewal locks with SKIP LOCKED and writes only the rows that it locked. A skipped row may still be live and this
+ * worker's in its last committed version. Then another transaction is ending this very attempt (an ack in a user's
  * transaction, a batch of verdicts), because no other statement locks a live lease's row for long. Waiting would stop
- * the heartbeat of all other jobs; reporting a loss would abort a handler that is about to commit. So the lease counts
- * as kept, with its old end: should the other transaction roll back, the lease runs out at that instant.
+ * the heartbeat of all other jobs. Reporting a loss would abort a handler that is about to commit. So the lease counts
+ * as kept, with its old end: if the other transaction rolls back, the lease expires at that time.
  */
 interface LeaseRow {
   readonly id: string
@@ -85,13 +85,13 @@ interface OutcomeRow {
   readonly id: string
   /** The token of the live lease. */
   readonly held: string | null
-  /** The tokens of the attempts that were settled. */
+  /** The tokens of the settled attempts. */
   readonly settled_tokens: string | null
 }
 
 /**
- * What became of each attempt, by plain reads of committed rows in one snapshot. An attempt that was settled and
- * brought back is remembered beside the next one's lease.
+ * The outcome of each attempt, by plain reads of committed rows in one snapshot. If an attempt was settled and its job
+ * is ready or running again, `settled_tokens` still has its token.
  */
 export async function outcomes(
   { calls, tables, namespace }: Store,

@@ -8,12 +8,12 @@ import { reach } from './cancel.ts'
 import { reclaim, reclaimThese } from './reclaim.ts'
 
 /**
- * Retrying jobs. A live job that does not run is due now; an ended one moves from the history back into the queue, where the unique
- * index decides whether its key is free. None waits for the row of a running job.
+ * Retries jobs. A live job that does not run becomes due now. An ended job moves from the history back to the queue,
+ * where the unique index decides whether its key is free. A retry never waits for the row of a running job.
  */
 export async function retry(store: Store, id: string): Promise<RetryAnswer | undefined> {
   const answer = await retryOnce(store, id)
-  // The job that has the key may be dead by now, and then the key is free.
+  // The job with the key may be dead but not taken back yet; then the key is free.
   if (answer?.outcome !== 'taken' || (await reclaim(store, 1_000)).dead === 0) return answer
   return retryOnce(store, id)
 }
@@ -58,21 +58,21 @@ async function retryOnce(store: Store, id: string): Promise<RetryAnswer | undefi
 }
 
 /**
- * Moves ended jobs back into the queue, in the transaction that is open, and commits it; answers those that took. A job
- * whose key is taken comes back under the id of the one that has it, and stays where it is.
+ * Moves ended jobs back to the queue in the open transaction, and commits it. Returns the ids of the moved jobs. A job
+ * whose key is taken stays in the history.
  */
 async function revive(store: Store, call: Call, ids: readonly string[]): Promise<string[]> {
   const { tables, namespace } = store
   const wanted = new Set(ids)
-  // Locked first, in order: two calls that retry the same jobs meet here and not in the unique index.
+  // Lock them first, in order, so that two calls that retry the same jobs meet here and not in the unique index.
   const there = await call.rows<{ id: string }>(
     `SELECT id FROM ${tables.history} FORCE INDEX (PRIMARY)
       WHERE namespace = ? AND id IN (?) ORDER BY id FOR UPDATE`,
     [namespace, ids],
   )
   const present = there.map(({ id }) => id)
-  const took: string[] = []
-  // One by one: of two with the same key the older one takes it.
+  const revived: string[] = []
+  // One by one: of two jobs with the same key the older one gets it.
   for (const id of present) {
     try {
       const answer = await call.rows(
@@ -84,28 +84,28 @@ async function revive(store: Store, call: Call, ids: readonly string[]): Promise
           FROM ${tables.history} WHERE namespace = ? AND id = ?`,
         [namespace, id],
       )
-      if (rowCount(answer) === 1) took.push(id)
+      if (rowCount(answer) === 1) revived.push(id)
     } catch (error) {
       if (errnoOf(error) !== 1062) throw error
     }
   }
   const statements: Statement[] = []
-  if (took.length > 0) {
+  if (revived.length > 0) {
     statements.push(
-      [`DELETE FROM ${tables.history} WHERE namespace = ? AND id IN (?)`, [namespace, took]],
+      [`DELETE FROM ${tables.history} WHERE namespace = ? AND id IN (?)`, [namespace, revived]],
       [
         `DELETE d FROM ${tables.dead} d JOIN ${tables.queue} q ON q.namespace = d.namespace AND q.id = d.id
         WHERE q.namespace = ? AND q.id IN (?) AND d.queue = q.queue`,
-        [namespace, took],
+        [namespace, revived],
       ],
-      [`DELETE FROM ${tables.cancel} WHERE namespace = ? AND job_id IN (?)`, [namespace, took]],
-      ...deleteLongLogs(store, took),
+      [`DELETE FROM ${tables.cancel} WHERE namespace = ? AND job_id IN (?)`, [namespace, revived]],
+      ...deleteLongLogs(store, revived),
     )
   }
   await call.packet([...statements, commit])
-  // Gone from the history since it was seen there: another call retried it, and it is in the queue.
-  for (const id of wanted) if (!present.includes(id)) took.push(id)
-  return took
+  // A job that left the history meanwhile was retried by another call, and is in the queue.
+  for (const id of wanted) if (!present.includes(id)) revived.push(id)
+  return revived
 }
 
 const page = 500
@@ -115,10 +115,10 @@ export async function retryDead(
   { queue, kind, limit }: { readonly queue?: string; readonly kind?: string; readonly limit: number },
 ): Promise<number> {
   const { calls, tables, namespace } = store
-  // What is dead by now is dead, whether or not it was taken back.
+  // Expired jobs may be dead already, so take them back first.
   await reclaim(store, 1_000)
-  let took = 0
-  for (let after = ''; took < limit; ) {
+  let revivedCount = 0
+  for (let after = ''; revivedCount < limit; ) {
     const { last, count } = await calls.run('retry dead jobs', async (call) => {
       const [, rows] = (await call.packet([
         begin,
@@ -130,7 +130,7 @@ export async function retryDead(
             namespace,
             after,
             ...[queue, kind].filter((value) => value !== undefined),
-            Math.min(page, limit - took),
+            Math.min(page, limit - revivedCount),
           ],
         ],
       ])) as [unknown, { id: string }[]]
@@ -140,12 +140,12 @@ export async function retryDead(
     })
     if (last === undefined) break
     after = last
-    took += count
+    revivedCount += count
   }
-  return took
+  return revivedCount
 }
 
-/** The jobs are begun anew: attempts that leave little room for the next ones are forgotten. */
+/** For jobs that a retry begins anew: deletes attempts whose logs leave too little capacity. */
 function deleteLongLogs(
   { tables, namespace }: Pick<Store, 'tables' | 'namespace'>,
   jobIds: readonly string[],

@@ -11,11 +11,11 @@ import { type AckAnswer, decodeAckAnswer, encodeAck } from './ack.ts'
 import { carried, ending, findRelease, keepAttempts, leave } from './history.ts'
 
 /**
- * Verdicts in batches: one transaction locks, with SKIP LOCKED, the rows whose token and lease hold, then moves them to
- * the history, or makes them ready again, by primary key. Payloads never leave the server.
+ * Writes verdicts in batches. One transaction locks (SKIP LOCKED) the rows whose token and lease are valid, and moves
+ * them to the history, or makes them ready again, by primary key. Payloads never leave the server.
  *
- * Another transaction has a skipped row, most likely an ack of the same attempt. It does not delay the other verdicts:
- * those are committed first, and the skipped one is tried again alone until its row comes free.
+ * Another transaction has locked a skipped row, most likely an ack of the same attempt. It does not delay the other
+ * verdicts: these are committed first, and the skipped one is tried again alone until its row is unlocked.
  */
 interface HeldRow {
   readonly id: string
@@ -28,29 +28,29 @@ interface HeldRow {
 const batch = 1_000
 
 export async function settle(store: Store, verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
-  const took = new Array<boolean>(verdicts.length).fill(false)
+  const written = new Array<boolean>(verdicts.length).fill(false)
   let left: number[] = []
   for (let i = 0; i < verdicts.length; i += batch) {
     const some = Array.from({ length: Math.min(batch, verdicts.length - i) }, (_, n) => i + n)
-    left.push(...(await settleSome(store, verdicts, some, took)))
+    left.push(...(await settleSome(store, verdicts, some, written)))
   }
-  if (left.length === 0) return took
+  if (left.length === 0) return written
   await store.calls.until('settle a job', async () => {
-    left = await settleSome(store, verdicts, left, took)
+    left = await settleSome(store, verdicts, left, written)
     return left.length === 0 ? true : undefined
   })
-  return took
+  return written
 }
 
-/** Settles those of the verdicts at `indexes` whose rows are free; answers which have to be asked for again. */
+/** Writes the verdicts at `indexes` whose rows are not locked. Returns the indexes to try again. */
 async function settleSome(
   store: Store,
   verdicts: readonly Verdict[],
   indexes: readonly number[],
-  took: boolean[],
+  written: boolean[],
 ): Promise<number[]> {
   const { tables, namespace, calls, memory } = store
-  // The same attempt twice in one call: the first verdict counts.
+  // If the same attempt occurs twice in one call, the first verdict counts.
   const byId = new Map<string, number>()
   const again: number[] = []
   for (const index of indexes) {
@@ -69,13 +69,14 @@ async function settleSome(
       begin,
       [`${held} FOR UPDATE SKIP LOCKED`, [namespace, ids]],
       [
-        // Hardly ever anything: the span of ids is searched once, not every id by itself.
+        // Requests are rare, so one range of ids is searched instead of each id.
         `SELECT job_id AS id FROM ${tables.cancel} WHERE namespace = ? AND job_id BETWEEN ? AND ?`,
         [namespace, ids[0], ids.at(-1)],
       ],
     ])) as [unknown, HeldRow[], { id: string }[]]
     const mine = new Map(locked.filter(holds).map((row) => [row.id, row]))
-    // Whoever is neither ours nor gone is locked. Read before our own rows go, in the transaction that has them.
+    // A row that is live but was not locked here is locked by another transaction. Read in this transaction, before its
+    // own rows are deleted.
     const rest = ids.filter((id) => !mine.has(id))
     const seen = rest.length === 0 ? [] : await call.rows<HeldRow>(held, [namespace, rest])
     await write(
@@ -88,7 +89,7 @@ async function settleSome(
   })
   for (const [id, { priority, run_at }] of left.mine) {
     const index = byId.get(id)!
-    took[index] = true
+    written[index] = true
     const { state, delayMs } = verdicts[index]!
     const { positions } = memory
     calls.onCommit(() => {
@@ -99,7 +100,7 @@ async function settleSome(
   return [...left.skipped, ...again]
 }
 
-/** The rows are locked and ours; this ends the transaction. */
+/** Writes verdicts of rows that this transaction has locked, and commits. */
 async function write(
   store: Store,
   call: Call,
@@ -116,9 +117,9 @@ async function write(
   }
   const failed = verdicts.filter(leavesAttempt)
   const attempts = chunkBySize(failed, ({ error }) => size(error), store.packetBytes)
-  // Before the jobs leave the queue, and before the retries change when they started.
+  // Runs before the jobs leave the queue, and before retries change their start times.
   const statements: Statement[] = [...attempts.map((chunk) => keepAttempts(store, chunk)), ...backs]
-  // One packet may not be larger than the server takes, and a result may have 256 KiB.
+  // A packet must not exceed the server's limit, and a result may have 256 KiB.
   for (const chunk of chunkBySize(
     ends,
     ([{ result, error }]) => size(result) + size(error),
@@ -217,7 +218,7 @@ function valuesSize(values: readonly unknown[]): number {
   return sum
 }
 
-/** Splits a list so that no part is larger than fits; a character may take four bytes, or be escaped. */
+/** Splits a list so that each part fits. A character may take four bytes, or be escaped. */
 export function chunkBySize<Item>(
   items: readonly Item[],
   sizeOf: (item: Item) => number,
@@ -237,7 +238,7 @@ export function chunkBySize<Item>(
   return chunks
 }
 
-/** JobStore.settleIn: in the caller's transaction. */
+/** Implements JobStore.settleIn: writes in the caller's transaction. */
 export async function settleIn(store: Store, tx: unknown, verdict: Verdict): Promise<boolean> {
   const caller = await toCallerTx(tx)
   const cancelRequested = await wantsCancel(store, verdict.jobId)
@@ -248,7 +249,7 @@ export async function settleIn(store: Store, tx: unknown, verdict: Verdict): Pro
   try {
     answer = decodeAckAnswer(await caller.query(ack.sql, ack.values))
   } catch (error) {
-    // No such table, no such database, no right to see it: not the server our tables are on.
+    // A missing table or database, or no permission to see it: the connection is to another server than the store.
     if ([1146, 1049, 1142, 1044].includes(errnoOf(error) ?? 0)) throw wrongDatabase(error)
     throw error
   }
