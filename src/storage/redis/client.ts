@@ -3,30 +3,33 @@ import { patientClock, within } from '../../core/clock.ts'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import type { Script } from './scripts/script.ts'
 
-/** One connection, as the driver has it. A lost connection is final: its owner opens another. */
+/** One connection of the driver. A lost connection is never reused: its owner opens another. */
 export type Client = RedisClientType<None, None, None, 2, None>
 
 type None = Record<never, never>
 
-/** How long it may take until a first connection is there and has been greeted. */
+/** The time limit for the first connection, including its greeting. */
 const connectMs = 5_000
-/** The same for one that replaces a lost one: less than a call may take, so that those who wait see a second try. */
+/**
+ * The time limit for a connection that replaces a lost one. It is shorter than a call, so that waiting calls see a
+ * second try.
+ */
 const reconnectMs = 2_000
 
-/** What becomes of a connection. */
+/** The events of a connection. */
 export interface ClientLife {
-  /** Speaks to the server before anybody else does. */
+  /** Runs the first commands on a new connection. */
   greet(client: Client): Promise<void>
-  /** It is there, again or for the first time. */
+  /** A connection is ready, for the first time or again. */
   opened(client: Client): void
-  /** It could not be made now; it is tried again. */
+  /** Connecting failed; the client tries again. */
   failed?(error: unknown): void
-  /** Whether it still works, and leads to the same server. Asked every `watchMs`. */
+  /** Whether the connection works and still leads to the same server. Called every `watchMs`. */
   isWell(client: Client): Promise<boolean>
   readonly watchMs: number
 }
 
-/** A connection that is replaced when it is lost, after longer and longer pauses, until it is closed. */
+/** A connection that is replaced when it is lost, after growing pauses, until it is closed. */
 export class LastingClient {
   readonly #url: string
   readonly #life: ClientLife
@@ -41,22 +44,22 @@ export class LastingClient {
     this.#life = life
   }
 
-  /** The connection, while there is one. */
+  /** The current connection, if any. */
   get client(): Client | undefined {
     return this.#client
   }
 
-  /** Makes the first connection; throws when it cannot be had. */
+  /** Opens the first connection. Throws if that fails. */
   async open(): Promise<void> {
     await this.#connect(connectMs)
   }
 
-  /** Makes the first connection, as soon as it can be had. */
+  /** Opens the first connection in the background, and retries until it succeeds. */
   openSoon(): void {
     this.#tryLater()
   }
 
-  /** This one does not work any more. */
+  /** Reports that this connection no longer works. */
   lost(client: Client): void {
     if (this.#client !== client) return
     this.#client = undefined
@@ -79,7 +82,7 @@ export class LastingClient {
     if (this.#isClosed) return hangUp(client)
     this.#failures = 0
     this.#client = client
-    this.#watch = setInterval(() => void this.#look(client), watchMs)
+    this.#watch = setInterval(() => void this.#check(client), watchMs)
     this.#watch.unref()
     this.#life.opened(client)
   }
@@ -102,23 +105,23 @@ export class LastingClient {
     this.#retry.unref()
   }
 
-  /** What does not answer in time will not: the connection is only half there. */
-  async #look(client: Client): Promise<void> {
+  /** A connection that does not answer in time is half open: give it up. */
+  async #check(client: Client): Promise<void> {
     const isWell = this.#life.isWell(client).catch(() => false)
-    if (!(await within(lookMs, isWell, () => false, patientClock))) this.lost(client)
+    if (!(await within(checkMs, isWell, () => false, patientClock))) this.lost(client)
   }
 }
 
-const lookMs = 5_000
+const checkMs = 5_000
 
-/** Refuses an address that is none; says so without showing it, for it may hold a password. */
+/** Refuses an invalid address without showing it, because it may contain a password. */
 export function checkAddress(url: string): void {
   try {
     const { protocol, hostname, pathname, search } = new URL(url)
     const isWhole = /^rediss?:$/.test(protocol) && hostname !== '' && search === ''
     if (isWhole && /^\/?(\d{1,5})?$/.test(pathname)) return
   } catch {
-    // As below.
+    // The error below.
   }
   throw new SignalboxError(
     'invalid_argument',
@@ -126,7 +129,7 @@ export function checkAddress(url: string): void {
   )
 }
 
-/** Opens a connection and greets the server; `lost` is called once, when it ends in any way but by `hangUp`. */
+/** Opens a connection and greets the server. Calls `lost` once when the connection ends, except after `hangUp`. */
 async function openClient(
   url: string,
   greet: (client: Client) => Promise<void>,
@@ -137,7 +140,7 @@ async function openClient(
     url,
     RESP: 2,
     name: 'signalbox',
-    // Both are done by us: what is not answered is judged by its own deadline, and told apart from what was not sent.
+    // Signalbox does both itself: each call has its own deadline, and the store must know whether a call was sent.
     disableOfflineQueue: true,
     commandOptions: { timeout: 0 },
     disableClientInfo: true,
@@ -150,7 +153,7 @@ async function openClient(
     isOpen = false
     lost(client)
   })
-  // No connection keeps a process alive that has nothing else to do; a call under way does.
+  // An idle connection does not keep the process alive, but a call in progress does.
   client.unref()
   const { promise: late, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(() => reject(noAnswer(limitMs)), limitMs)
@@ -166,14 +169,14 @@ async function openClient(
   }
 }
 
-/** Not politely: a connection that does not answer would keep us waiting. What was not answered fails. */
+/** Closes without waiting, because the server may not answer. Unanswered calls fail. */
 export function hangUp(client: Client): void {
   client.removeAllListeners('error')
   client.on('error', () => undefined)
   client.destroy()
 }
 
-/** Runs a script by its hash, and with its text where the server does not know it yet or any more. */
+/** Runs a script by its hash, or with its text if the server does not know it (any longer). */
 export async function runScript<Reply>(
   client: Client,
   { hash, text }: Script,
@@ -185,29 +188,29 @@ export async function runScript<Reply>(
     return (await client.sendCommand(['EVALSHA', hash, ...rest])) as Reply
   } catch (error) {
     if (!String((error as Error).message).startsWith('NOSCRIPT')) throw error
-    // Nothing was done, so this is the first time.
+    // The first call did nothing, so this is not a repetition.
     return (await client.sendCommand(['EVAL', text, ...rest])) as Reply
   }
 }
 
 /**
- * What a call that failed means to the caller. Redis's own words are kept as `cause`; the messages here name no address,
- * for addresses carry passwords.
+ * Translates the error of a failed call. Redis's own message stays in `cause`. The messages here contain no address,
+ * because an address may contain a password.
  */
 
-/** The first word of what Redis said, which is its code; undefined when it said nothing. */
+/** The first word of Redis's error message, which is its code. Undefined: Redis did not answer. */
 export function replyCode(error: unknown): string | undefined {
   return error instanceof ErrorReply ? error.message.split(' ', 1)[0] : undefined
 }
 
-/** What others do to it may pass in a moment. */
+/** Redis is busy for a moment. */
 const busyCodes: ReadonlySet<string> = new Set(['BUSY', 'TRYAGAIN'])
 
-/** The server is not, or no longer, the one to talk to: another connection may find the one that is. */
+/** This server is not, or no longer, the right one. A new connection may find the right one. */
 const wrongServerCodes: ReadonlySet<string> = new Set(['READONLY', 'MASTERDOWN', 'LOADING', 'UNKILLABLE'])
 
-/** Whether a connection that gets this answer had better be made anew. */
-export function isStranger(error: unknown): boolean {
+/** Whether the error means that the connection should be replaced. */
+export function needsNewConnection(error: unknown): boolean {
   return wrongServerCodes.has(replyCode(error) ?? '')
 }
 
@@ -226,7 +229,7 @@ const refusals: Readonly<Record<string, string>> = {
   LOADING: 'Redis is still reading its data from disk. Try again when it is done.',
 }
 
-/** The error a store's call ends in. */
+/** The error with which a store's call fails. */
 export function toStoreError(error: unknown): SignalboxError {
   if (isSignalboxError(error)) return error as SignalboxError
   const code = replyCode(error) ?? ''
@@ -246,6 +249,6 @@ export function toStoreError(error: unknown): SignalboxError {
 export function noAnswer(ms: number): SignalboxError {
   return new SignalboxError(
     'store_unavailable',
-    `Redis did not answer within ${ms} ms, so it is not known whether the call took. Ask again when it is back.`,
+    `Redis did not answer within ${ms} ms, so the outcome of the call is unknown. Check it when Redis is back.`,
   )
 }

@@ -13,15 +13,15 @@ import type { Recovery } from './recovery.ts'
 import { clockText, createScript } from './scripts/script.ts'
 
 /**
- * The cluster state of a namespace. KEYS: what is known of it (a hash of its newest version, the newest that was
- * forgotten, and the run of the server that wrote last), its rows (a hash), their versions (a sorted set), and when rows
+ * The cluster state of a namespace. KEYS: its metadata (a hash of the newest version, the newest deleted version, and
+ * the run of the server that wrote last), its rows (a hash), their versions (a sorted set), and the times at which rows
  * were removed (a sorted set). All are in one slot.
  *
- * A row is one text: version, when it expires or nothing, and + with the document, or - of a row that was removed.
+ * A row is one text: version, expiry time or nothing, and + with the document, or - for a removed row.
  *
- * A version is the time in microseconds, or one more than the last where that is not higher. So versions rise also after
- * a loss of data: a restarted server gives versions above all earlier ones. The first write of a run marks all lower
- * versions as forgotten, so a reader of lost rows begins anew.
+ * A version is the time in microseconds, or the last version plus one if that is higher. So versions rise even after a
+ * loss of data: a restarted server gives versions above all earlier ones. The first write of a run marks all lower
+ * versions as deleted, so a reader of lost rows starts again.
  */
 const boardText = `
 local board, rows, versions, removed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -35,7 +35,7 @@ local function whole(number)
 end
 `
 
-/** ARGV: the clock, since, limit. Answers the time, whether it is a reset, and each row after its name. */
+/** ARGV: the clock, since, limit. Returns the time, whether the page is a reset, and each row after its name. */
 const readClusterStateScript = createScript(
   clockText,
   boardText,
@@ -44,7 +44,7 @@ local since, limit = tonumber(ARGV[2]), tonumber(ARGV[3])
 local forgotten = known('forgotten')
 local isReset = since > 0 and (since < forgotten or since > known('version'))
 if isReset then since = 0 end
--- A reader cannot continue below the forgotten version, so a page that starts at the beginning goes beyond it.
+-- A reader cannot continue below the deleted version, so a page that starts at the beginning reads beyond it.
 if since == 0 and forgotten > 0 then
   limit = math.max(limit, redis.call('ZCOUNT', versions, '-inf', whole(forgotten)) + 1)
 end
@@ -62,12 +62,12 @@ return page
 )
 
 /**
- * ARGV: the clock, whether it is sent again, the run of the server, the namespace, and of each write: name, version seen,
- * document as in a row, for how long or nothing, and whether the row is one of those that must be placed or placed on.
- * Of those it is noted for all namespaces of the shard how many there are (KEYS 5, a sorted set).
+ * ARGV: the clock, whether the call is a repetition, the run of the server, the namespace. Then for each write: its
+ * name, the version seen, the document as in a row, the time to live or nothing, and whether the row is of a node or a
+ * task to place. KEYS 5, a sorted set, counts these rows for each namespace of the shard.
  *
- * Answers the versions, joined by commas, with nothing for one that was too late. The answer is kept for a while (KEYS 6)
- * for who did not get it and sends the same again.
+ * Returns the versions, joined by commas; a write that was too late has an empty version. KEYS 6 keeps the answer for a
+ * while, for a caller that lost it and repeats the call.
  */
 const writeClusterStateScript = createScript(
   clockText,
@@ -78,7 +78,7 @@ if ARGV[2] == '1' then
   if said then return said end
 end
 local version, forgotten, run = known('version'), known('forgotten'), ARGV[3]
--- The time stands still within a script, and versions do not.
+-- The clock does not advance within a script, but versions must.
 version = math.max(version, micros - 1)
 if redis.call('HGET', board, 'run') ~= run then
   version = version + 1
@@ -122,8 +122,8 @@ return said
 )
 
 /**
- * ARGV: the clock, the limit, and the minimum age. Answers how many rows were forgotten. The newest row stays, so a
- * reader that has read the cluster state to its end is above the forgotten version.
+ * ARGV: the clock, the limit, and the minimum age. Returns the number of deleted rows. It keeps the newest row, so that
+ * a reader at the end of the cluster state is above the deleted version.
  */
 const pruneClusterStateScript = createScript(
   clockText,
@@ -147,7 +147,7 @@ return count
 `,
 )
 
-/** KEYS: of shards, how much there is to place. ARGV: limit. Answers the names of namespaces in which there is anything. */
+/** KEYS: of shards, the counts of rows to place. ARGV: limit. Returns the names of namespaces with such rows. */
 const lookForClusterStatesScript = createScript(`
 local limit = tonumber(ARGV[1])
 local found = {}
@@ -160,7 +160,7 @@ end
 return found
 `)
 
-/** What cluster states in Redis are made of; one set for all namespaces. */
+/** The shared parts of cluster states in Redis, for all namespaces. */
 export interface RedisClusterStateParts {
   readonly connection: Pick<Connection, 'run' | 'send'>
   readonly recovery: Pick<Recovery, 'runId'>
@@ -172,7 +172,7 @@ export function createRedisClusterState(
   namespace: string,
 ): ClusterStore {
   const encoded = encodeName(namespace)
-  // Never to be changed: a cluster state would be looked for where it is not.
+  // Never change this: the store would look for a cluster state in the wrong shard.
   const shard = crc32(encoded) % shardCount
   const key = (kind: string) => `signalbox:{sb:${shard}}:${kind}:${encoded}`
   const rows = key('fleetrows')
@@ -190,8 +190,8 @@ export function createRedisClusterState(
 
     async find(kind, key) {
       const name = nameOf(kind, key)
-      const words = ['HGET', rows, name]
-      const found = await connection.send<string | null>(words, words)
+      const command = ['HGET', rows, name]
+      const found = await connection.send<string | null>(command, command)
       const row = found === null ? undefined : decodeRow(name, found)
       return row?.doc === null ? undefined : row
     },
@@ -216,7 +216,7 @@ export function createRedisClusterState(
   }
 }
 
-/** Up to `limit` namespaces that have nodes or tasks for nodes. */
+/** Lists up to `limit` namespaces with nodes or with tasks for nodes. */
 export async function listDispatched(parts: ShardParts, limit: number): Promise<readonly string[]> {
   const args = [`${limit}`]
   const found = await runOnShards<readonly string[]>(
@@ -228,7 +228,7 @@ export async function listDispatched(parts: ShardParts, limit: number): Promise<
   return found.flat().slice(0, limit).flatMap(decodeNames)
 }
 
-/** How much there is to place in each namespace of a shard. */
+/** The counts of rows to place, for each namespace of a shard. */
 function fleetsKey(shard: number): string {
   return `signalbox:{sb:${shard}}:fleets`
 }

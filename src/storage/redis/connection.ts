@@ -4,8 +4,8 @@ import { type Meter, noMeter } from '../../core/meter.ts'
 import {
   type Client,
   checkAddress,
-  isStranger,
   LastingClient,
+  needsNewConnection,
   noAnswer,
   replyCode,
   runScript,
@@ -13,31 +13,31 @@ import {
 } from './client.ts'
 import type { Script } from './scripts/script.ts'
 
-/** What the connection asks whenever it was made, and now and then. */
+/** Checks of the server, on each new connection and from time to time. */
 export interface Greeter {
-  /** Speaks to the server before anybody else does. */
+  /** Runs the first commands on a new connection. */
   greet(client: Client): Promise<void>
-  /** Whether it is still the server that was greeted: behind a proxy it may have been replaced. */
+  /** Whether the connection leads to the greeted server: behind a proxy the server may have been replaced. */
   isKnown(client: Client): Promise<boolean>
 }
 
-/** The part of a connection that those who only run scripts need. */
+/** The part of a connection that runs scripts. */
 export type ScriptRunner = Pick<Connection, 'run'>
 
 /**
- * The one connection that carries all commands of a store. Calls share it without waiting for each other. Each call has
- * a deadline, from its start to its answer, and ends in a typed error by then. The store replaces a lost connection, and
- * unsent calls wait for the new one. A call that was sent but not answered may have been executed, so only steps that
- * can be repeated safely are sent again.
+ * The only connection for all commands of a store. Calls share it without waiting for each other. Each call has a
+ * deadline, and gets an answer or a typed error by then. The store replaces a lost connection, and unsent calls wait
+ * for the new one. A call that was sent but not answered may have been executed, so only steps that can be repeated
+ * safely are sent again.
  */
 export class Connection {
   readonly #lasting: LastingClient
   readonly #meter: Meter
   readonly #callKind: number
-  /** Whom to tell when there is a connection. */
+  /** Calls that wait for a connection. */
   #waiting: PromiseWithResolvers<Client> | undefined
-  /** Why there is no connection now. */
-  #trouble: unknown
+  /** The reason why there is no connection now. */
+  #connectError: unknown
   #active = 0
   #onIdle: (() => void) | undefined
   #closed: Promise<void> | undefined
@@ -50,25 +50,25 @@ export class Connection {
       greet: (client) => greeter.greet(client),
       isWell: (client) => greeter.isKnown(client),
       opened: (client) => {
-        this.#trouble = undefined
+        this.#connectError = undefined
         this.#waiting?.resolve(client)
         this.#waiting = undefined
       },
       failed: (error) => {
-        this.#trouble = error
+        this.#connectError = error
       },
       watchMs: 15_000,
     })
   }
 
-  /** Makes the first connection; throws when it cannot be had. */
+  /** Opens the first connection. Throws if that fails. */
   async open(): Promise<void> {
     await this.#lasting.open().catch((error) => {
       throw toStoreError(error)
     })
   }
 
-  /** Sends a command. `again` are its words for a second time; without them it is sent once at most. */
+  /** Sends a command. `again` is the command for a repetition; without it the command is sent at most once. */
   send<Reply>(command: readonly string[], again?: readonly string[]): Promise<Reply> {
     return this.#within(
       (client, isAgain) => client.sendCommand<Reply>([...(isAgain ? again! : command)]),
@@ -76,7 +76,7 @@ export class Connection {
     )
   }
 
-  /** Runs a script; `again` as above, for its arguments. */
+  /** Runs a script. `again`: its arguments for a repetition, as above. */
   run<Reply>(
     script: Script,
     keys: readonly string[],
@@ -89,7 +89,7 @@ export class Connection {
     )
   }
 
-  /** Waits for what is under way, within reason. */
+  /** Waits for calls in progress, up to a limit. */
   close(): Promise<void> {
     this.#closed ??= this.#end()
     return this.#closed
@@ -124,8 +124,8 @@ export class Connection {
         try {
           return await Promise.race([call(client, isAgain), late])
         } catch (error) {
-          // An answer that is this late may never come: the connection is given up, and with it what waits on it.
-          if (error === lateness || isStranger(error)) this.#lasting.lost(client)
+          // After this delay an answer may never come: give up the connection, and all calls that wait on it.
+          if (error === lateness || needsNewConnection(error)) this.#lasting.lost(client)
           if (error === lateness || replyCode(error) !== undefined || error instanceof TypeError) throw error
           const isUnsent = error instanceof ClientOfflineError || error instanceof ClientClosedError
           if (!isUnsent && !mayRepeat) throw error
@@ -135,9 +135,9 @@ export class Connection {
       }
     } catch (error) {
       if (error !== lateness) throw toStoreError(error)
-      throw this.#lasting.client || this.#trouble === undefined
+      throw this.#lasting.client || this.#connectError === undefined
         ? noAnswer(callMs)
-        : toStoreError(this.#trouble)
+        : toStoreError(this.#connectError)
     } finally {
       clearTimeout(timer)
       this.#meter.leave(ticket)
@@ -156,11 +156,11 @@ export class Connection {
   }
 }
 
-/** From when a call is made until it is answered. */
+/** The time limit of a call. */
 const callMs = 5_000
 const closeMs = 2_000
 
-/** Known by its identity, and never seen outside. */
+/** Recognized by identity, and never shown to callers. */
 const lateness = new Error('late')
 
 function refusal(): SignalboxError {

@@ -8,25 +8,25 @@ import type { Connection } from './connection.ts'
 import { GuardKeys } from './keys.ts'
 import { guardsScript } from './scripts/guards.ts'
 
-/** A step's name in the script. */
+/** The name of a step in the script. */
 export type GuardStep = 'claim' | 'settle' | 'renew' | 'forget' | 'seen'
 
 /** A step on one key. */
 interface GuardCall {
   readonly key: string
-  /** Its name and its arguments. */
-  readonly words: readonly string[]
+  /** The step's name and arguments. */
+  readonly args: readonly string[]
 }
 
-/** What the script answers for one step; a number alone: the key was free, and is claimed with this one. */
+/** The script's answer to one step. A plain number: the key was free, and is claimed with this token number. */
 type GuardReply = number | readonly (string | number | null)[]
 
-/** Sends steps on guards. Each is judged and answered alone. */
+/** Sends steps on guards. Each step has its own result. */
 export type GuardSteps = Batcher<GuardCall, GuardReply>
 
 /**
- * Steps of one turn of the event loop share a script, up to a limit. On a cluster each step has a script, because two
- * keys may be on two nodes.
+ * Steps of one turn of the event loop share a script, up to a limit. On a cluster each step has its own script, because
+ * two keys may be on two nodes.
  */
 export function createGuardSteps(connection: Pick<Connection, 'run'>, isClustered: boolean): GuardSteps {
   return new Batcher({
@@ -34,24 +34,24 @@ export function createGuardSteps(connection: Pick<Connection, 'run'>, isClustere
     maxInFlight: Number.POSITIVE_INFINITY,
     run(calls) {
       const keys = calls.map(({ key }) => key)
-      const words = [serverClock, firstTime, ...calls.flatMap((call) => call.words)]
-      return connection.run<readonly GuardReply[]>(guardsScript, keys, words, words.with(1, secondTime))
+      const args = [serverClock, firstTime, ...calls.flatMap((call) => call.args)]
+      return connection.run<readonly GuardReply[]>(guardsScript, keys, args, args.with(1, secondTime))
     },
   })
 }
 
-/** What guards in Redis are made of; one set for all namespaces. */
+/** The shared parts of guards in Redis, for all namespaces. */
 export interface GuardsParts {
   readonly connection: Pick<Connection, 'send'>
   readonly steps: GuardSteps
 }
 
-/** The guards of one namespace. Every step is one in scripts/guards.ts; here its arguments are put in order. */
+/** The guards of one namespace. scripts/guards.ts has the steps; this file arranges their arguments. */
 export function createRedisGuards({ connection, steps }: GuardsParts, namespace: string): GuardStore {
   const names = new GuardKeys(namespace)
 
   async function step(key: string, name: GuardStep, ...args: readonly string[]): Promise<number> {
-    return (refuseError(await steps.add({ key, words: [name, ...args] })) as readonly number[])[0]!
+    return (refuseError(await steps.add({ key, args: [name, ...args] })) as readonly number[])[0]!
   }
 
   return {
@@ -61,13 +61,13 @@ export function createRedisGuards({ connection, steps }: GuardsParts, namespace:
       const replies = asks.map(({ space, key, leaseMs, keepMs, mode, fingerprint }, index) => {
         const how = mode === 'at-most-once' ? 'm' : 'l'
         const print = fingerprint === null ? '-' : `+${fingerprint}`
-        const words = ['claim', nonces[index]!, `${leaseMs}`, `${keepMs}`, how, print]
-        return steps.add({ key: names.guard(space, key), words })
+        const args = ['claim', nonces[index]!, `${leaseMs}`, `${keepMs}`, how, print]
+        return steps.add({ key: names.guard(space, key), args })
       })
       return (await Promise.all(replies)).map((reply, index) => decodeStanding(reply, nonces[index]!))
     },
 
-    // There is none to end: Redis takes part in no transaction.
+    // There is no transaction to end: Redis takes part in none.
     endTransaction: async () => undefined,
 
     async settle(ends, tx) {
@@ -76,8 +76,8 @@ export function createRedisGuards({ connection, steps }: GuardsParts, namespace:
         const parts = decodeToken(token)
         if (!parts) return false
         const text = end === 'done' ? (result ?? '') : ''
-        const words = [parts.leaseNo, parts.nonce, endings[end], text]
-        return (await step(names.guard(space, key), 'settle', ...words)) === 1
+        const args = [parts.leaseNo, parts.nonce, endings[end], text]
+        return (await step(names.guard(space, key), 'settle', ...args)) === 1
       })
       return Promise.all(answers)
     },
@@ -86,8 +86,8 @@ export function createRedisGuards({ connection, steps }: GuardsParts, namespace:
       if (tx !== undefined) throw refusedTransaction()
       const parts = decodeToken(token)
       if (!parts) return undefined
-      const words = [parts.leaseNo, parts.nonce, `${leaseMs}`]
-      const endsAt = await step(names.guard(space, key), 'renew', ...words)
+      const args = [parts.leaseNo, parts.nonce, `${leaseMs}`]
+      const endsAt = await step(names.guard(space, key), 'renew', ...args)
       return endsAt === 0 ? undefined : endsAt
     },
 
@@ -107,9 +107,9 @@ export function createRedisGuards({ connection, steps }: GuardsParts, namespace:
       const items: GuardRecord[] = []
       let { scan, skip } = cursor === undefined ? { scan: '0', skip: 0 } : decodeCursor(cursor)
       for (let round = 0; round < scanRounds; round++) {
-        const words = ['SCAN', scan, 'MATCH', names.pattern(space), 'COUNT', `${scanCount}`]
-        const [next, found] = await connection.send<[string, string[]]>(words, words)
-        // The same order each time the same place is looked at, so that a page may end in the middle of it.
+        const args = ['SCAN', scan, 'MATCH', names.pattern(space), 'COUNT', `${scanCount}`]
+        const [next, found] = await connection.send<[string, string[]]>(args, args)
+        // Sorted, so that a page may end within one scan result: a later scan of the same cursor has the same order.
         const keys = found.toSorted().slice(skip)
         const rows = await Promise.all(
           keys.map((key) => connection.send<string | null>(['GET', key], ['GET', key])),
@@ -128,18 +128,18 @@ export function createRedisGuards({ connection, steps }: GuardsParts, namespace:
       return { items, cursor: encodeCursor(scan, 0) }
     },
 
-    // Redis forgets by itself.
+    // Redis deletes expired keys itself.
     prune: async () => 0,
   }
 }
 
-/** How many keys one page scans; keys have no order, and guards have no index. */
+/** The number of keys that one page scans. Keys have no order, and guards have no index. */
 const scanRounds = 50
 const scanCount = 500
 
 const endings = { done: 'd', failed: 'f', released: 'x' } as const
 
-/** More, and others would wait for them: Redis does one script at a time. */
+/** A longer script would delay other callers, because Redis runs one script at a time. */
 const stepsAtOnce = 50
 
 const serverClock = ''
@@ -152,7 +152,7 @@ function refuseError(reply: GuardReply): GuardReply {
 }
 
 function decodeStanding(reply: GuardReply, nonce: string): GuardStanding {
-  // It was free, and is ours.
+  // The key was free, and this call claimed it.
   if (typeof reply === 'number') return { status: 'run', token: `${reply}.${nonce}`, attempt: 1 }
   const [status, first, second] = refuseError(reply) as readonly (string | number | null)[]
   switch (status) {
@@ -167,7 +167,7 @@ function decodeStanding(reply: GuardReply, nonce: string): GuardStanding {
   }
 }
 
-/** A guard as people see it; undefined when nothing is known of it any more. */
+/** A guard for people. Undefined: the guard has expired. */
 function decodeRow(key: string, row: string, now: number): GuardRecord | undefined {
   const [kind = '', attempt, , , claimedAt, keepMs, ends] = row.split('\x1f')
   const mode = kind[1] === 'm' ? 'at-most-once' : 'at-least-once'

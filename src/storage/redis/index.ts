@@ -12,14 +12,14 @@ import { RedisNotifiers } from './notifier.ts'
 import { Recovery } from './recovery.ts'
 import { Stepper } from './stepper.ts'
 
-/** What a Redis is opened with. */
+/** The options of a Redis. */
 export interface RedisOptions {
   readonly namespace: string
-  /** Learns how long calls take, and wait for a connection. @default no meter */
+  /** Measures how long calls take, and wait for a connection. @default no meter */
   readonly meter?: Meter | undefined
 }
 
-/** What Redis keeps for one namespace. */
+/** The stores of one namespace in Redis. */
 export interface RedisStores {
   readonly locks: LockStore
   readonly guards: GuardStore
@@ -27,25 +27,28 @@ export interface RedisStores {
   readonly notifier: BackendNotifier
 }
 
-/** A Redis that keeps locks, guards and the cluster state. It cannot commit with anybody's data, so it is never the only store of a box. */
+/**
+ * A Redis with locks, guards and the cluster state. It cannot commit together with other data, so it is never the only
+ * store.
+ */
 export interface RedisBackend extends RedisStores, AsyncDisposable {
   readonly name: string
   readonly traits: Traits
-  /** Weak settings that were found, in words; empty when all is well. */
+  /** Warnings about unsafe settings of the server. */
   readonly warnings: readonly string[]
-  /** The stores of another namespace, on the same connections. Cheap to make, and nothing to close. */
+  /** The stores of another namespace, on the same connections. Cheap to create; they need no close. */
   within(namespace: string): RedisStores
-  /** Up to `limit` namespaces that have nodes or tasks for nodes. */
+  /** Up to `limit` namespaces with nodes or with tasks for nodes. */
   dispatchedNamespaces(limit: number): Promise<readonly string[]>
-  /** Whether Redis answers; throws `store_unavailable` or `store_busy` when it does not. */
+  /** Checks that Redis answers. Throws `store_unavailable` or `store_busy`. */
   ping(): Promise<void>
-  /** Closes all connections; later calls fail with `closed`. Safe to call twice. */
+  /** Closes all connections. Later calls fail with `closed`. Safe to call twice. */
   close(): Promise<void>
 }
 
 /**
- * Opens a Redis: `redis://user:password@host:6379/0`, or `rediss://` for TLS. Refuses one that removes keys when its
- * memory is full (`engine_unsupported`).
+ * Opens a Redis: `redis://user:password@host:6379/0`, or `rediss://` for TLS. Refuses a Redis that removes keys when
+ * its memory is full (`engine_unsupported`).
  */
 export async function openRedis(url: string, { namespace, meter }: RedisOptions): Promise<RedisBackend> {
   const recovery = new Recovery()

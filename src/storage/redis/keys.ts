@@ -3,21 +3,21 @@ import type { LockKey } from '../../locks/index.ts'
 import type { Requester } from '../../locks/rules/index.ts'
 
 /**
- * What things are called in Redis. Names are joined by a separator that no encoded name contains, so no two lists of
- * names make the same text, and text sorts as the lists do.
+ * The names of keys in Redis. Names are joined by a separator that no encoded name contains, so each list of names
+ * gives another text, and the texts sort like the lists.
  *
- * Everything of a resource, its operations, their due times and the counter their tokens come from, lies in one of 64
- * shards, and every key of a shard has the same hash tag: on a cluster they are in one slot, and one script may touch
- * them all. The tag comes before anything a user chose, so braces in names change nothing.
+ * All keys of a resource (its operations, their due times and its token counter) are in one of 64 shards, and every key
+ * of a shard has the same hash tag: on a cluster they are in one slot, and one script may use them all. The tag
+ * precedes everything that a user chose, so braces in names change nothing.
  */
 export const shardCount = 64
 
-/** Lower than any character of an encoded name: what is shorter sorts first. */
+/** Lower than any character of an encoded name, so shorter names sort first. */
 export const separator = '\x1f'
 
-/** Where a wait queue is. */
+/** The keys of a wait queue. */
 export interface LocatedQueue {
-  /** Of its row; scripts make the keys of what is beside it out of this one (scripts/wait-queue.ts). */
+  /** The key of its row. Scripts derive the other keys from it (scripts/wait-queue.ts). */
   readonly key: string
   readonly shard: number
 }
@@ -32,23 +32,23 @@ export class Keyring {
 
   locate({ operation, resource }: LockKey): LocatedQueue {
     const encoded = encodeName(resource)
-    // Never to be changed: a wait queue would be looked for where it is not.
+    // Never change this: the store would look for a wait queue in the wrong shard.
     const shard = crc32(this.#namespace + separator + encoded) % shardCount
     const names = [this.#in(shard, 'queue'), encodeName(operation), encoded]
     return { key: names.join(separator), shard }
   }
 
-  /** When the wait queues of a shard and those who wait in them fall due. */
+  /** The due times of a shard's wait queues and of their waiters. */
   due(shard: number): string {
     return this.#in(shard, 'due')
   }
 
-  /** The wait queues of a shard that are held or waited for. */
+  /** The wait queues of a shard that have a holder or waiters. */
   busy(shard: number): string {
     return this.#in(shard, 'busy')
   }
 
-  /** Who waits in the wait queues of a shard, and where. */
+  /** The waiters of a shard's wait queues, and where they wait. */
   waits(shard: number): string {
     return this.#in(shard, 'waits')
   }
@@ -58,12 +58,12 @@ export class Keyring {
   }
 }
 
-/** What a shard knows of itself: its last token, and which run of the server it belongs to. For all namespaces. */
+/** The metadata of a shard, for all namespaces: its last token, and the run of its server. */
 export function shardKey(shard: number): string {
   return `signalbox:{sb:${shard}}:shard`
 }
 
-/** The channel on which a namespace's topic is woken. */
+/** The channel of a namespace's topic. */
 export function channelOf(namespace: string, topic: string): string {
   return `signalbox:wake:${encodeName(namespace)}${separator}${topic}`
 }
@@ -99,7 +99,7 @@ export function decodeWait(entry: string): { readonly key: LockKey; readonly seq
   return { key: decodeKey(name), seq: Number(seq) }
 }
 
-/** From where to where the names of an operation's wait queues are. */
+/** The range of names of an operation's wait queues. */
 export function operationRange(operation: string): { readonly from: string; readonly to: string } {
   const encoded = encodeName(operation)
   return { from: `[${encoded}${separator}`, to: `(${encoded}\x20` }
@@ -109,7 +109,7 @@ export function encodeKey({ operation, resource }: LockKey): string {
   return encodeName(operation) + separator + encodeName(resource)
 }
 
-/** Control characters and the percent sign as %XX; all else is as it was, so that people can read it. */
+/** Writes control characters and the percent sign as %XX. Other characters stay readable. */
 export function encodeName(name: string): string {
   if (!special.test(name)) return name
   return name.replace(
@@ -131,8 +131,8 @@ const special = /[%\x00-\x1f\x7f]/
 const specials = new RegExp(special.source, 'g')
 
 /**
- * What guards and windows are called in Redis. Each is one key, alone in its slot, so that a cluster spreads them; the
- * hash tag is empty, which Redis takes for none, and comes before anything a user chose, so braces in names change nothing.
+ * The keys of guards and windows in Redis. Each is one key with its own slot, so that a cluster spreads them. The hash
+ * tag is empty, which Redis ignores. It precedes everything that a user chose, so braces in names change nothing.
  */
 export class GuardKeys {
   readonly #guards: string
@@ -152,7 +152,7 @@ export class GuardKeys {
     return this.#windows + digest
   }
 
-  /** What SCAN is to look for. */
+  /** The pattern for SCAN. */
   pattern(space: string): string {
     const begin = this.#guards + encodeName(space) + separator
     return `${begin.replace(/[*?[\]\\^-]/g, '\\$&')}*`

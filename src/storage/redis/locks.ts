@@ -8,14 +8,14 @@ import type { Recovery } from './recovery.ts'
 import { decodeQueue, decodeReleased, decodeRuled, decodeStanding, isBusy } from './replies.ts'
 import { anyTimes, type StepGroup, type StepName, type Stepper, type StepReply } from './stepper.ts'
 
-/** What wait queues in Redis are made of; one set for all namespaces. */
+/** The shared parts of wait queues in Redis, for all namespaces. */
 export interface RedisLockParts {
   readonly connection: ScriptRunner
   readonly stepper: Stepper
   readonly recovery: Recovery
 }
 
-/** The wait queues of one namespace. Every step is one in scripts/steps.ts; here its arguments are put in order. */
+/** The wait queues of one namespace. scripts/steps.ts has the steps; this file arranges their arguments. */
 export function createRedisLocks(parts: RedisLockParts, namespace: string): LockStore {
   const { stepper, recovery } = parts
   const keyring = new Keyring(namespace)
@@ -25,7 +25,7 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
     return stepper.step(keyring.locate(key), name, args, times, groupFor(key, times))
   }
 
-  /** The wait queues that a step has to see besides its own; nearly always none. */
+  /** The other wait queues that a step must read; nearly always none. */
   function groupFor({ operation, resource }: LockKey, { conflicts }: LockTimes): StepGroup | undefined {
     const group = groupOf(conflicts, operation)
     if (conflicts === undefined || group === undefined) return undefined
@@ -47,7 +47,7 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
   return {
     async acquire(key, ask, times) {
       const { wait, want, ttlMs, deadlineMs, isStreamed } = ask
-      recovery.noteTtl(ttlMs)
+      recovery.recordTtl(ttlMs)
       const terms = bit(wait) + bit(want === 'turn') + bit(isStreamed) + (deadlineMs ?? '')
       const reply = await step(key, 'acquire', [encodeRequester(ask), `${ttlMs}`, terms], times)
       return decodeRuled(reply, { standing: decodeStanding(reply[4])! })
@@ -60,7 +60,7 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
     },
 
     async renew(key, who, { ttlMs, progress }, times) {
-      if (ttlMs !== undefined) recovery.noteTtl(ttlMs)
+      if (ttlMs !== undefined) recovery.recordTtl(ttlMs)
       const kind = progress === undefined ? '' : progress === null ? 'none' : 'text'
       const args = [encodeRequester(who), `${who.token}`, `${ttlMs ?? ''}`, kind, progress ?? '']
       const reply = await step(key, 'renew', args, times)
@@ -133,7 +133,9 @@ export function createRedisLocks(parts: RedisLockParts, namespace: string): Lock
   }
 }
 
-/** Wait queues that were left on the list though nothing is due in them cost a look each, and must not hold up those in which there is. */
+/**
+ * Each listed wait queue without due entries costs one read. Such wait queues must not hold up those with due entries.
+ */
 const sweepRounds = 20
 
 function bit(value: boolean): '0' | '1' {

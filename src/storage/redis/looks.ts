@@ -18,15 +18,15 @@ import type { Recovery } from './recovery.ts'
 import { clockText, createScript, type Script } from './scripts/script.ts'
 import { anyTimes } from './stepper.ts'
 
-/** Looking through all shards: what is due, what is busy, and which holders wait. */
+/** Searches all shards for due wait queues, busy wait queues, and holders that wait. */
 
-/** What looking needs. */
+/** The parts that a search needs. */
 export interface ShardParts {
   readonly connection: ScriptRunner
   readonly recovery: Pick<Recovery, 'isClustered'>
 }
 
-/** Runs a script that looks at one key of each shard; on a cluster, where it may touch one shard only, one for each. */
+/** Runs a script on one key of each shard. On a cluster a script may use only one shard, so each shard gets its own. */
 export function runOnShards<Reply>(
   { connection, recovery }: ShardParts,
   script: Script,
@@ -37,7 +37,7 @@ export function runOnShards<Reply>(
   return Promise.all(groups.map((group) => connection.run<Reply>(script, group, args, args)))
 }
 
-/** One key of each shard, beginning with the one of this number. */
+/** One key of each shard, starting with shard `first`. */
 export function ofAllShards(keyOf: (shard: number) => string, first = 0): readonly string[] {
   return Array.from({ length: shardCount }, (_, nr) => keyOf((first + nr) % shardCount))
 }
@@ -58,7 +58,10 @@ return found
 `,
 )
 
-/** Wait queues and waiters whose time has come. Another shard is `first` each time, so that a full one does not hide those behind it. */
+/**
+ * Finds due wait queues and waiters. `first` is another shard each time, so that a full shard does not hide those after
+ * it.
+ */
 export async function findDue(
   parts: RedisLockParts,
   keyring: Keyring,
@@ -71,7 +74,7 @@ export async function findDue(
   return found.flat().slice(0, limit).map(decodeDue)
 }
 
-/** Names of busy wait queues from each of some shards (KEYS), from one name (ARGV 1) to another (2), at most ARGV 3. */
+/** Names of busy wait queues of each of some shards (KEYS), from one name (ARGV 1) to another (2), at most ARGV 3. */
 const lookForBusyScript: Script = createScript(`
 local pages = {}
 for i = 1, #KEYS do
@@ -80,12 +83,12 @@ end
 return pages
 `)
 
-/** How many names are read of a shard at once: more when most of them may not be what is looked for. */
+/** The number of names to read from a shard at once if most of them may not match the search. */
 const searchPage = 500
 
 /**
- * The wait queues that are held or waited for, by operation and then resource, out of all shards: pages of keys, until
- * there are no more. What is done with them meanwhile may change what follows.
+ * The wait queues with a holder or waiters of all shards, by operation and then resource: yields pages of keys until
+ * there are no more. Changes by the caller between two pages may affect later pages.
  */
 export async function* pagesOfBusy(
   parts: RedisLockParts,
@@ -93,13 +96,13 @@ export async function* pagesOfBusy(
   { operation, search, limit, after }: WaitQueueQuery,
 ): AsyncGenerator<readonly LockKey[]> {
   const range = operation === undefined ? { from: '-', to: '+' } : operationRange(operation)
-  // Names are spread evenly, so this is enough for a page nearly always.
+  // Names are spread evenly over shards, so this is nearly always enough for a page.
   const count = search === undefined ? Math.ceil(limit / shardCount) * 2 + 4 : searchPage
   let from = after === undefined ? range.from : laterOf(range.from, `(${encodeKey(after)}`)
   while (true) {
     const args = [from, range.to, `${count}`]
     const keys = ofAllShards((shard) => keyring.busy(shard))
-    // From each shard, in the order of bytes.
+    // From each shard, in byte order.
     const pages = (
       await runOnShards<readonly (readonly string[])[]>(parts, lookForBusyScript, keys, args)
     ).flat()
@@ -112,8 +115,8 @@ export async function* pagesOfBusy(
 }
 
 /**
- * The names of all pages in one order, up to where it is known: beyond the end of a page that was full there may be
- * names of its shard that were not read.
+ * Merges the names of all pages into one order, up to where it is complete: after the end of a full page its shard may
+ * have more names.
  */
 function mergePages(pages: readonly (readonly string[])[], count: number): readonly string[] {
   const ends = pages.filter((page) => page.length === count).map((page) => page.at(-1)!)
@@ -122,13 +125,15 @@ function mergePages(pages: readonly (readonly string[])[], count: number): reado
   return end === undefined ? names : names.filter((name) => compareBytes(name, end) <= 0)
 }
 
-/** The later of two beginnings of a range; the first includes its name, the second does not. */
+/** The later of two range starts. The first includes its name, the second does not. */
 function laterOf(first: string, second: string): string {
   if (first === '-') return second
   return compareBytes(second.slice(1), first.slice(1)) >= 0 ? second : first
 }
 
-/** The positions that some (ARGV) have in the wait queues of some shards (KEYS), up to 100 of each in each. */
+/**
+ * The positions of some requesters (ARGV) in the wait queues of some shards (KEYS), up to 100 for each in each shard.
+ */
 const lookForWaitsScript: Script = createScript(`
 local found = {}
 for i = 1, #ARGV do found[i] = {} end
@@ -145,10 +150,10 @@ end
 return found
 `)
 
-/** How many are looked up by one script: each is searched for in all shards, and others wait meanwhile. */
+/** The number of holders that one script looks up. Each is searched in all shards, and other callers wait meanwhile. */
 const lookedUpTogether = 16
 
-/** Where those who hold these wait queues wait. */
+/** Finds where the holders of these wait queues wait. */
 export async function findWaitingHolders(
   parts: RedisLockParts,
   keyring: Keyring,

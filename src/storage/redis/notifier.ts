@@ -8,17 +8,17 @@ import { channelOf } from './keys.ts'
 import { createScript } from './scripts/script.ts'
 
 /**
- * Notifiers over pub/sub: a channel for each topic of each namespace, subscribed while this process has listeners. A
+ * Notifiers over pub/sub: one channel for each topic of each namespace, subscribed while this process has listeners. A
  * wake-up reaches listeners of this process at once, and other processes together with all wake-ups of the same turn.
- * While a publish is under way, later wake-ups wait for it; equal ones are merged.
+ * While a publish is in flight, later wake-ups wait for it; equal ones are merged.
  */
 export class RedisNotifiers {
   readonly #subscriber: Subscriber
   readonly #listeners = new Map<string, Set<() => void>>()
-  /** Channels to be woken for others. */
+  /** The channels to wake in other processes. */
   readonly #wakeUps: Batcher<string, void>
   #isClosed = false
-  /** Our own wake-ups come back to us; they were told already. */
+  /** This process receives its own wake-ups too, and ignores them: its listeners were already woken. */
   readonly #self = randomBytes(6).toString('hex')
 
   constructor(url: string, connection: Connection) {
@@ -29,16 +29,16 @@ export class RedisNotifiers {
     })
     this.#subscriber = new Subscriber(url, {
       heard: (channel, sender) => {
-        if (sender !== this.#self) this.#tell(channel)
+        if (sender !== this.#self) this.#wakeLocal(channel)
       },
-      // Between asking the store and being heard here something may have been woken.
+      // Between a listener's read of the store and its subscription a wake-up may have been missed.
       listening: (channels) => {
-        for (const channel of channels) this.#tell(channel)
+        for (const channel of channels) this.#wakeLocal(channel)
       },
     })
   }
 
-  /** The notifier of a namespace; all that are asked for are the same one. */
+  /** The notifier of a namespace. All notifiers of a namespace share their listeners. */
   within(namespace: string): BackendNotifier {
     const prefix = channelOf(namespace, '')
     return {
@@ -59,8 +59,8 @@ export class RedisNotifiers {
 
   #wake(channel: string): void {
     if (this.#isClosed) return
-    this.#tell(channel)
-    // A wake-up may be lost: its listeners poll as well.
+    this.#wakeLocal(channel)
+    // Losing a wake-up is harmless, because its listeners also poll.
     if (this.#wakeUps.waitingCount < maxPendingChannels) void this.#wakeUps.add(channel)
   }
 
@@ -93,13 +93,13 @@ export class RedisNotifiers {
     }
   }
 
-  #tell(channel: string): void {
+  #wakeLocal(channel: string): void {
     const listeners = this.#listeners.get(channel)
     if (listeners) for (const heard of [...listeners]) heard()
   }
 }
 
-/** Wakes the channels given after the sender's own name. */
+/** Wakes the channels that follow the sender's own name. */
 const wakeScript = createScript(`
 for i = 2, #ARGV do redis.call('PUBLISH', ARGV[i], ARGV[1]) end
 `)
@@ -107,24 +107,24 @@ for i = 2, #ARGV do redis.call('PUBLISH', ARGV[i], ARGV[1]) end
 const maxChannelsPerCall = 200
 const maxPendingChannels = 10_000
 
-/** What a subscriber tells. */
+/** The events of a subscriber. */
 interface SubscriberEvents {
   heard(channel: string, message: string): void
-  /** From now on these are heard; what was said before was not. */
+  /** These channels are subscribed now. Earlier messages were missed. */
   listening(channels: readonly string[]): void
 }
 
 /**
- * The one connection that listens, for all channels that are wanted; opened when the first is. When it is lost it is
- * opened anew and listens to all of them again. That it still works is asked every 10 s.
+ * The only subscribed connection, for all channels. It opens with the first channel. If it is lost, the subscriber
+ * opens another and subscribes to all channels again. Every 10 s it checks that the connection works.
  */
 class Subscriber {
   readonly #lasting: LastingClient
   readonly #events: SubscriberEvents
-  /** What should be listened to, and what the server has been asked for. */
+  /** The wanted channels, and the channels that the server was asked for. */
   readonly #wanted = new Set<string>()
   readonly #asked = new Set<string>()
-  /** Wanted or dropped since the server was last asked. */
+  /** Channels that were added or dropped since the last request to the server. */
   readonly #changed = new Set<string>()
   #isOpen = false
   #isScheduled = false
@@ -161,7 +161,9 @@ class Subscriber {
     this.#lasting.close()
   }
 
-  /** What is wanted and dropped in one turn is asked for together, and not at all when it comes to nothing. */
+  /**
+   * Channels that are added and dropped in one turn are requested together; changes that cancel out are not requested.
+   */
   #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
@@ -176,7 +178,7 @@ class Subscriber {
     })
   }
 
-  /** Asks for what is wanted and not asked for, and the other way round. Answers come in the order of the asking. */
+  /** Subscribes to new channels and unsubscribes from dropped ones. Answers come in the order of the requests. */
   #catchUp(client: Client): void {
     const changed = [...this.#changed]
     this.#changed.clear()
@@ -185,10 +187,10 @@ class Subscriber {
     for (const channel of fresh) this.#asked.add(channel)
     for (const channel of stale) this.#asked.delete(channel)
     for (let from = 0; from < stale.length; from += channelsAtOnce)
-      void this.#say(client, () => client.unsubscribe(stale.slice(from, from + channelsAtOnce)))
+      void this.#request(client, () => client.unsubscribe(stale.slice(from, from + channelsAtOnce)))
     for (let from = 0; from < fresh.length; from += channelsAtOnce) {
       const channels = fresh.slice(from, from + channelsAtOnce)
-      void this.#say(client, async () => {
+      void this.#request(client, async () => {
         await client.subscribe(channels, this.#heard)
         this.#events.listening(channels)
       })
@@ -197,8 +199,8 @@ class Subscriber {
 
   readonly #heard = (message: string, channel: string): void => this.#events.heard(channel, message)
 
-  /** What is not answered in time will not be: the connection is only half there. */
-  async #say(client: Client, ask: () => Promise<unknown>): Promise<void> {
+  /** A connection that does not answer in time is half open: give it up. */
+  async #request(client: Client, ask: () => Promise<unknown>): Promise<void> {
     const lost = () => this.#lasting.lost(client)
     await within(answerMs, ask(), lost, patientClock).catch(lost)
   }

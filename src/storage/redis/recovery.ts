@@ -6,26 +6,27 @@ import type { Script } from './scripts/script.ts'
 import { greetShardsScript, lookAtShardsScript } from './scripts/shard.ts'
 
 /**
- * The recovery grace. A Redis that starts again, or a replica that takes over, may have lost the last writes, among them
- * grants whose holders go on working. Every start has a new run id, and every shard remembers the run id it belongs to.
- * A client compares the two right after it connects. Where they differ, the shard grants nothing for as long as the
- * longest lease that was given lately, anywhere or by this process. Meanwhile no lease runs out, and a holder that
+ * The recovery grace. A Redis that restarts, or a replica that takes over, may have lost the last writes, among them
+ * grants whose holders continue to work. Every start has a new run id, and every shard stores the run id to which it
+ * belongs. A client compares the two right after it connects. If they differ, the shard grants nothing for the longest
+ * lease that was requested recently, anywhere or by this process. During that grace no lease expires, and a holder that
  * renews with a token newer than any in the wait queue becomes the holder again. So:
  *
- * - Promised: when the server comes back with its data but for the last moments (an append-only file, a replica), no key
- *   is granted to two holders at once, and tokens go on rising, because they are never below the time in microseconds.
- * - Promised: holders that renew during the grace keep their grants, also those that were lost.
- * - Not promised: positions in the wait queue, outcomes and releases of the lost moments. A lost waiter asks again and stands
- *   behind the others; a lost release takes effect at the end of the grace; some waiters do not hear the outcome and have to
- *   check for themselves.
- * - Not promised: the whole lease of a lost grant that was longer than any other lately, until its own process is back.
- * - Not promised: anything by the server alone when all its data is gone. Processes that knew the old server keep the
- *   grace for the longest lease they asked for; a new process that connects first does not know of any.
- * - Not promised: exclusion when the server's clock goes back by more than the grace, or when two servers take writes
- *   at once (a partition with a fail-over). Then the fence decides, as everywhere.
+ * - Promised: when the server returns with all data except the last moments (an append-only file, a replica), no key is
+ *   granted to two holders at once, and tokens continue to rise, because they are never below the time in microseconds.
+ * - Promised: holders that renew during the grace keep their grants, even grants that were lost.
+ * - Not promised: positions in the wait queue, outcomes and releases of the lost moments. A lost waiter asks again and
+ *   waits behind the others. A lost release takes effect at the end of the grace. Some waiters do not get the outcome
+ *   and must check for themselves.
+ * - Not promised: the whole lease of a lost grant that was longer than any other recent one, until its own process
+ *   reconnects.
+ * - Not promised: any exclusion by the server alone when all its data is lost. Processes that knew the old server keep
+ *   the grace for the longest lease that they requested; a new process that connects first knows of none.
+ * - Not promised: exclusion when the server's clock goes back by more than the grace, or when two servers accept writes
+ *   at once (a partition with a fail-over). Then the fencing token decides, as everywhere.
  */
 export class Recovery implements Greeter {
-  /** Weak settings of the server, in words. */
+  /** Warnings about unsafe settings of the server. */
   readonly warnings: string[] = []
   #isClustered = false
   #runId: string | undefined
@@ -33,18 +34,18 @@ export class Recovery implements Greeter {
   #longestBeforeMs = 0
   #longestSince = 0
 
-  /** On a cluster a script may touch the keys of one shard only. */
+  /** On a cluster a script may use the keys of one shard only. */
   get isClustered(): boolean {
     return this.#isClustered
   }
 
-  /** Which run of which server was greeted last. */
+  /** The run id of the server that was greeted last. */
   get runId(): string {
     return this.#runId ?? ''
   }
 
-  /** A lease of this length was asked for. */
-  noteTtl(ms: number): void {
+  /** A caller requested a lease of this length. */
+  recordTtl(ms: number): void {
     if (ms <= this.#longestMs && performance.now() - this.#longestSince < dayMs) return
     if (performance.now() - this.#longestSince >= dayMs) {
       this.#longestBeforeMs = this.#longestMs
@@ -85,10 +86,10 @@ export class Recovery implements Greeter {
 const shardKeys: readonly string[] = Array.from({ length: shardCount }, (_, shard) => shardKey(shard))
 const dayMs = 86_400_000
 
-/** What a Redis says of itself. */
+/** Facts about a Redis server. */
 interface ServerFacts {
   readonly version: string
-  /** Another one after every start, and on every server. */
+  /** Differs after every start, and on every server. */
   readonly runId: string
   readonly isReplica: boolean
   readonly isClustered: boolean
@@ -96,7 +97,7 @@ interface ServerFacts {
   readonly hasAppendOnlyFile: boolean
 }
 
-/** By INFO, which is allowed where CONFIG is not. */
+/** Uses INFO, which is allowed where CONFIG is not. */
 async function readServer(client: Client): Promise<ServerFacts> {
   const info = String(await client.sendCommand(['INFO']))
   const fact = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? ''
@@ -110,7 +111,7 @@ async function readServer(client: Client): Promise<ServerFacts> {
   }
 }
 
-/** Refuses a Redis on which locks would vanish; answers what is weak about it, in words. */
+/** Refuses a Redis on which locks could vanish. Returns warnings about other unsafe settings. */
 async function judgeServer(
   client: Client,
   { version, isReplica, isClustered, evictionPolicy, hasAppendOnlyFile }: ServerFacts,
@@ -129,7 +130,7 @@ async function judgeServer(
     )
   }
   if (isReplica) {
-    // Perhaps a primary until a moment ago: the next connection may find its successor.
+    // It may have been the primary until a moment ago: the next connection may find its successor.
     throw new SignalboxError(
       'store_unavailable',
       'This Redis is a replica and takes no writes. Give the address of the primary.',

@@ -11,7 +11,7 @@ import type {
 import { decodeKey, decodeRequester } from './keys.ts'
 import type { StepReply } from './stepper.ts'
 
-/** What the scripts answer, as the records that the contract speaks of. */
+/** Decodes the scripts' answers into the records of the LockStore. */
 
 export function decodeRuled<Answer extends object>(
   [isChanged, ended, revision, notified, , elsewhere]: StepReply,
@@ -79,7 +79,7 @@ function decodeHolder(reply: HolderReply | null): HolderView | null {
 type WaiterReply = readonly [who: string, seq: number, since: number, wantsTurn: number]
 type LastReply = readonly [kind: number, who: string, attempt: number, at: number, value: string | null]
 
-/** A wait queue as it is; undefined when there is none. */
+/** A wait queue's current state. Undefined: the wait queue does not exist. */
 export function decodeQueue(key: LockKey, reply: StepReply, limit: number): WaitQueueView | undefined {
   const [, , revision, , [status, , holder, waiterCount, waiters, last]] = reply
   if (status !== 'queue') return undefined
@@ -94,12 +94,12 @@ export function decodeQueue(key: LockKey, reply: StepReply, limit: number): Wait
   }
 }
 
-/** Whether a wait queue has a holder or waiters; a holder with an expired lease counts. */
+/** Whether a wait queue has a holder or waiters. A holder with an expired lease counts. */
 export function isBusy([, , , , [status, isBusy]]: StepReply): boolean {
   return status === 'queue' && isBusy === 1
 }
 
-/** The first of those who want the result and of those who want a turn, in the one order they stand in. */
+/** Merges the waiters for the result and the waiters for a turn into one order, and returns the first ones. */
 function decodeWaiters(replies: readonly WaiterReply[], limit: number): readonly WaiterView[] {
   return [...replies]
     .sort(([, a], [, b]) => a - b)

@@ -6,7 +6,7 @@ import type { ScriptRunner } from './connection.ts'
 import type { LocatedQueue } from './keys.ts'
 import { stepsScript } from './scripts/steps.ts'
 
-/** A step's name in the script. */
+/** The name of a step in the script. */
 export type StepName =
   | 'acquire'
   | 'release'
@@ -21,43 +21,49 @@ export type StepName =
   | 'fail'
   | 'holding'
 
-/** What the script answers to one step: whether the wait queue changed, what ended in it, its revision, whom to notify, and the answer. */
+/**
+ * The script's answer to one step: the changes of the wait queue, its revision, the requesters to notify, and the
+ * answer.
+ */
 export type StepReply = readonly [
   isChanged: number,
-  /** 1: all waiters got the end. 2: a lease ran out. */
+  /** 1: all waiters got the end. 2: a lease expired. */
   ended: number,
   revision: number,
   notified: readonly string[],
   answer: readonly unknown[],
-  /** What changed in wait queues of the same resource that exclude it: their names, what ended there, and whom to notify. */
+  /**
+   * The changes of wait queues of the same resource that exclude this one: their names, what ended there, and the
+   * requesters to notify.
+   */
   elsewhere?: readonly (readonly [name: string, ended: number, notified: readonly string[]])[],
 ]
 
-/** The wait queues whose operations exclude that of a step, or are excluded by such; its own is not among them. */
+/** The wait queues whose operations exclude that of a step, or are excluded by them, without the step's own. */
 export interface StepGroup {
   readonly others: readonly LocatedQueue[]
-  /** Which of them exclude each other, by number; the step's own wait queue is 1. */
+  /** The pairs that exclude each other, by number. The step's own wait queue is number 1. */
   readonly pairs: string
 }
 
 /**
  * Sends steps to Redis. Steps of one turn of the event loop share a script, up to a limit: most of the cost of a small
- * script is the call itself. Each step is judged and answered alone.
+ * script is the call itself. Each step has its own result.
  */
 export class Stepper {
   readonly #connection: ScriptRunner
   readonly #isClustered: () => boolean
   readonly #now: (() => number) | undefined
   /**
-   * Those that take more steps, by how long things last, and on a cluster by shard: a script is told the one, and may
-   * touch one of the other.
+   * Batches that accept more steps, by lock times, and on a cluster by shard: a script has one set of lock times, and
+   * may use one shard.
    */
   readonly #open = new Map<LockTimes, Map<number, Batch>>()
-  /** All that have not been sent yet, the oldest first. */
+  /** All unsent batches, the oldest first. */
   #unsent: Batch[] = []
   #calls = 0
 
-  /** `now` is for tests that move the clock by hand; without it the server's own counts. */
+  /** `now` is for tests that set the clock. Without it the server's own clock counts. */
   constructor(connection: ScriptRunner, isClustered: () => boolean, now?: () => number) {
     this.#connection = connection
     this.#isClustered = isClustered
@@ -80,7 +86,7 @@ export class Stepper {
     })
   }
 
-  /** The time in microseconds, or nothing for the server's. */
+  /** The time in microseconds, or empty for the server's clock. */
   get clock(): string {
     return this.#now ? `${this.#now() * 1_000}` : ''
   }
@@ -115,7 +121,7 @@ export class Stepper {
   }
 }
 
-/** Gives each step its answer out of the list of all; scripts/steps.ts says how it is built. */
+/** Gives each step its answer from the list of all answers. scripts/steps.ts defines the format. */
 function answerAll(pending: readonly Pending[], replies: readonly unknown[]): void {
   let at = 0
   for (const { who, resolve, reject } of pending) {
@@ -129,7 +135,7 @@ function answerAll(pending: readonly Pending[], replies: readonly unknown[]): vo
   }
 }
 
-/** One reply out of the list of all; in the long form. */
+/** Reads one reply from the list, and expands the short form. */
 function readReply(replies: readonly unknown[], at: number, end: number): StepReply {
   const flags = replies[at] as number
   const answerAt = at + 3 + (replies[at + 2] as number)
@@ -152,24 +158,24 @@ interface Batch {
 
 /** A step that waits for its answer. */
 interface Pending {
-  /** The first of its arguments: the requester, where it has one. */
+  /** The first of its arguments: the requester, if it has one. */
   readonly who: string
   resolve(reply: StepReply): void
   reject(error: unknown): void
 }
 
-/** More, and others would wait for them: Redis does one script at a time. */
+/** A longer script would delay other callers, because Redis runs one script at a time. */
 const stepsAtOnce = 24
 
-/** Where in the arguments it says that they were sent before. */
+/** The index of the argument that marks a repetition. */
 const sentAgainAt = 1
 const firstTime = '0'
 const secondTime = '1'
 
-/** Begins the ids of all calls of this process. */
+/** The prefix of the ids of all calls of this process. */
 const self = randomBytes(6).toString('hex')
 
-/** Looking changes nothing, so nothing of this is used. */
+/** Reads change nothing, so no script uses these times. */
 export const anyTimes: LockTimes = {
   waiterLeaseMs: 0,
   streamedTakeUpMs: 0,

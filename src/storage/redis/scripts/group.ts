@@ -1,9 +1,10 @@
 /**
- * Wait queues of one resource whose operations exclude each other: src/locks/rules/wait-queue-group.ts, in Lua. One of them is in hand, as
- * ever; the others are put aside, each with all of its variables, and taken up when they are needed.
+ * Wait queues of one resource whose operations exclude each other: src/locks/rules/wait-queue-group.ts, in Lua. The
+ * script's variables hold one wait queue at a time, the current one. The others are stored with all of their variables,
+ * and restored when needed.
  */
 
-/** All that is of one wait queue and not of the whole step. */
+/** All variables of one wait queue, without those of the whole step. */
 const ofQueue: string = [
   'rowKey, kindAt, shardKey, name',
   'revision, attempt, grantFrom, results, turns',
@@ -17,10 +18,10 @@ const ofQueue: string = [
 
 const countOfQueue: number = ofQueue.split(',').length
 
-/** One wait queue in hand, the others put aside. */
+/** Switches between the wait queues of a group. */
 export const groupText: string = `
--- The wait queues, the step's own first; which of them is in hand; the highest revision in any.
-local group, inHand, groupRevision
+-- The wait queues, the step's own first; the index of the current one; the highest revision of all.
+local group, current, groupRevision
 
 local function putAside()
   return { ${ofQueue} }
@@ -31,19 +32,19 @@ local function takeUpQueue(aside)
 end
 
 local function switchTo(no)
-  if no == inHand then return end
-  group[inHand].aside = putAside()
+  if no == current then return end
+  group[current].aside = putAside()
   takeUpQueue(group[no].aside)
-  inHand = no
+  current = no
 end
 
--- Reads all of them; groupText has how many there are besides the first, and what excludes what: '2 1-2,2-3'.
+-- Reads all of them. groupText has their number without the first, and the pairs that exclude each other: '2 1-2,2-3'.
 local function openGroup(keysAt, groupText)
   openQueue(keysAt)
-  group, inHand, groupRevision = { { excluded = {} } }, 1, revision
+  group, current, groupRevision = { { excluded = {} } }, 1, revision
   if groupText == '' then return end
   for no = 2, 1 + tonumber(string.match(groupText, '%d+')) do
-    group[inHand].aside, inHand = putAside(), no
+    group[current].aside, current = putAside(), no
     openQueue(keysAt + no - 1)
     group[no] = { excluded = {} }
     if revision > groupRevision then groupRevision = revision end
@@ -69,9 +70,9 @@ local function change()
 end
 `
 
-/** Who comes next in any of them. */
+/** Decides who is next in any of them. */
 export const settleText: string = `
--- The first live waiter; expired ones before it are ended. During a grace none is ended.
+-- The first live waiter. Expired waiters before it are ended, except during a grace.
 local function firstLive()
   while true do
     local waiter = firstWaiter()
@@ -94,7 +95,7 @@ local function isTaken()
   return holder ~= '' or grantFrom > now
 end
 
--- Ends what has run out in any wait queue, and grants what can be, in order of arrival.
+-- Ends what has expired in any wait queue, and grants what is free, in order of arrival.
 local function settle()
   local heads = {}
   for no = 1, #group do
@@ -128,7 +129,7 @@ end
 
 local advance, grantNext = settle, settle
 
--- Whether one who asks may have it at once, at this position. After advance.
+-- Whether a requester at this position may get the lock at once. Call after advance.
 local function isFreeFor(position)
   if graceUntil() > now then return false end
   local isFree = true
@@ -156,8 +157,8 @@ local function otherHolderView()
   return view
 end
 
--- For a holder that comes back with a token that was lost: a known holder of an excluded operation with an older
--- token has ended since; one with a newer token came after it.
+-- For a holder that returns with a lost token. If a known holder of an excluded operation has an older token, its turn
+-- has ended since. If it has a newer token, it came after the returning holder.
 local function clearWayFor(number)
   local isClear = true
   for _, other in ipairs(group[1].excluded) do

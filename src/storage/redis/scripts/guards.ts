@@ -1,18 +1,19 @@
 import type { GuardStep } from '../guards.ts'
 import { clockText, createScript, type Script, wholeText } from './script.ts'
 
-/** How many arguments each step takes. */
+/** The number of arguments of each step. */
 const counts: Readonly<Record<GuardStep, number>> = { claim: 5, settle: 4, renew: 3, forget: 0, seen: 3 }
 
 /**
  * Steps on guards and windows, several in one call. Each is atomic, and a failed one does not affect the others. Each
  * step has one key in KEYS and, in ARGV, its name and its arguments.
  *
- * A guard is one text: its status (r unning, d one, f ailed) and mode (at l east, at m ost once), attempt, the token's number
- * and nonce, when it was claimed, for how long its end is kept, when it ends, its fingerprint and its result, joined by a
- * character that neither of these can hold. A window is its end, its value and the nonce of the call that opened it.
+ * A guard is one text: its status (r unning, d one, f ailed) and mode (at l east, at m ost once), attempt, the token's
+ * number and nonce, the time of the claim, how long its end is kept, when it ends, its fingerprint and its result. They
+ * are joined by a character that none of them contains. A window is its end, its value and the nonce of the call that
+ * opened it.
  *
- * A step that is sent again after a lost answer is recognized by its nonce and gets the same answer.
+ * A step that is repeated after a lost answer is recognized by its nonce and gets the same answer.
  */
 const stepsText = `
 local isSentAgain = ARGV[2] == '1'
@@ -31,7 +32,7 @@ local function pack(status, mode, attempt, number, nonce, claimedAt, keepMs, end
     keepMs .. '\\31' .. whole(endsAt) .. '\\31' .. fingerprint .. '\\31' .. result
 end
 
--- An at-most-once guard stays until it is forgotten; any other until its end expires.
+-- An at-most-once guard stays until it is deleted by a call; any other guard stays until it expires.
 local function write(key, status, mode, attempt, number, nonce, claimedAt, keepMs, endsAt, fingerprint, result)
   local row = pack(status, mode, attempt, number, nonce, claimedAt, keepMs, endsAt, fingerprint, result)
   if status == 'r' and mode == 'm' then return redis.call('SET', key, row) end
@@ -44,7 +45,7 @@ end
 function steps.claim(key, at)
   local nonce, leaseMs, keepMs, mode, fingerprint =
     ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2], ARGV[at + 3], ARGV[at + 4]
-  -- Most keys are new: then this is all there is to do.
+  -- Most keys are new, and need nothing else.
   if mode == 'l' then
     local row = pack('r', mode, 1, whole(micros), nonce, whole(now), keepMs, now + leaseMs, fingerprint, '')
     if redis.call('SET', key, row, 'NX', 'PX', whole(leaseMs + keepMs)) then
@@ -71,7 +72,7 @@ function steps.claim(key, at)
     local keptUntil = status == 'r' and endsAt + tonumber(itsKeepMs) or endsAt
     if status ~= 'd' and keptUntil > now then attempt = tonumber(itsAttempt) + 1 end
   end
-  -- The time stands still within a script, and numbers do not.
+  -- The clock does not advance within a script, but token numbers must.
   micros = number + 1
   number = whole(number)
   write(key, 'r', mode, attempt, number, nonce, whole(now), keepMs, now + leaseMs, fingerprint, '')
@@ -81,7 +82,7 @@ end
 function steps.settle(key, at)
   local number, nonce, ending, result = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local row = redis.call('GET', key)
-  -- Released and said again: it is gone, as was asked for.
+  -- A repeated release: the key is gone, as requested.
   if not row then return { isSentAgain and ending == 'x' and 1 or 0 } end
   local status, mode, attempt, itsNumber, itsNonce, claimedAt, keepMs, endsAt, fingerprint = parse(row)
   if itsNumber ~= number or itsNonce ~= nonce then return { 0 } end

@@ -2,21 +2,21 @@ import { dayMs, shardFormat, tokenBlock } from './shard.ts'
 import { plainFormat, plainTag } from './wait-queue.ts'
 
 /**
- * The short way for the most frequent steps: a wait queue that was used lately, with no holder, no waiter and only its
- * row, is acquired, and released with success and no result. It does what the rules (rules.ts and closing.ts) would do
- * where they have nothing to decide; otherwise it leaves the step to them. The rules are defined only when a call needs
- * them, because that takes as long as several of these steps.
+ * The short path for the most frequent steps: acquire, and release with success and without a result, on a recently
+ * used wait queue with no waiter and only its row. It has the same effect as the rules (rules.ts and closing.ts) where
+ * these have nothing to decide. It leaves every other step to them. The rules are defined only when a call needs them,
+ * because that takes as long as several of these steps.
  *
- * For a script, a command costs more than its effect. So one command reads the rows of all steps, and one the shards of
- * steps that follow each other.
+ * In a script, a command costs more than its effect. So one command reads the rows of all steps, and one the shards of
+ * successive steps.
  */
 export const quickText: string = `
 local unpackRow, packRow, byte = struct.unpack, struct.pack, string.byte
 
--- By key: the row as it is now, false where there is none, nothing where it is to be read again.
+-- By key: the current row; false if there is none; nil if it must be read again.
 local rows = {}
 for no, row in ipairs(redis.call('MGET', unpack(KEYS))) do rows[KEYS[no]] = row end
--- Of the shards of steps from one on.
+-- The shards of all steps from this one on.
 local shardRows, shardsFrom
 
 local function rowOf(no)
@@ -34,7 +34,7 @@ local function shardKeyOf(key)
   return string.sub(key, 1, string.find(key, ':queue:', 1, true)) .. 'shard'
 end
 
--- Those of this and all later keys are read together.
+-- Reads the shards of this and all later keys together.
 local function shardOf(no)
   if not shardRows then
     local keys = {}
@@ -55,13 +55,13 @@ local function acquireQuickly(_, keyNo, raw, at)
     _, _, _, _, lastWho, call, holder = unpackRow('${plainFormat}', raw)
   if holder ~= '' or attempt > 0 or forgetAt <= now then return false end
   local ends = now + ms
-  -- It would have to be listed anew.
+  -- It would have to be listed again.
   if dueAt <= now or ends < dueAt then return false end
   local shard = shardOf(keyNo)
   if not shard then return false end
   local shardToken, high, graceUntil, _, ttl, _, ttlFrom = unpackRow('${shardFormat}', shard)
   local token = micros + mintCount
-  -- Something would have to be noted in the shard, or it gives no grants now.
+  -- The shard would have to record something, or it gives no grants now.
   if graceUntil > now or ms > ttl or now - ttlFrom >= ${dayMs} then return false end
   if token <= lastToken or token <= shardToken or token > high or token < high - ${tokenBlock} then return false end
   mintCount = mintCount + 1
@@ -78,7 +78,7 @@ local function releaseQuickly(no, keyNo, raw, at)
   local _, revision, token, dueAt, _, lastKind, _, _, _, _, attempt, _, _, ends, _, _, _, holder =
     unpackRow('${plainFormat}', raw)
   if holder ~= ARGV[at] or token ~= tonumber(ARGV[at + 1]) or ends <= now then return false end
-  -- It would have to be taken off the lists.
+  -- It would have to be removed from the lists.
   if lastKind == 0 or dueAt <= now or dueAt > now + keepMs then return false end
   revision = later(revision)
   write(keyNo, packRow('${plainFormat}', ${plainTag}, revision, token, dueAt, now + keepMs, 1, attempt,
@@ -90,7 +90,7 @@ end
 
 local quickly = { acquire = acquireQuickly, release = releaseQuickly }
 
--- Whether it was taken this way, be it in vain.
+-- Whether the step took this path, even if it was refused.
 local function takeQuickly(step, no, keyNo, at)
   local take, raw = quickly[step], rowOf(keyNo)
   if not take or not raw or byte(raw) ~= ${plainTag} or isSentAgain then return false end

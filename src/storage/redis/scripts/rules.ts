@@ -1,7 +1,7 @@
 /**
  * The rules of a fair wait queue, in Lua. They follow src/locks/rules/rules.ts, function by function and in the same
- * order, and a random walk compares the two. The recovery grace (recovery.ts) is added here: while it lasts, there is no
- * new grant, and no lease runs out.
+ * order, and a random walk compares the two. The recovery grace (recovery.ts) is added here: during a grace there is no
+ * new grant, and no lease expires.
  */
 export const rulesText: string = `
 local leaseRanOut = '{"code":"lease_lost","message":"The holder’s lease ran out."}'
@@ -12,8 +12,8 @@ local function tell(who)
   if notified == none then notified = { who } else notified[#notified + 1] = who end
 end
 
--- How the turn in hand ended.
-local function noteLast(kind, value)
+-- Records how the current turn ended.
+local function recordLast(kind, value)
   lastKind, lastWho, lastAttempt, lastAt = kind, holder, heldAttempt, now
   if value then put('v', value) elseif hasLastValue == 1 then put('v', false) end
   hasLastValue = value and 1 or 0
@@ -37,12 +37,12 @@ end
 local function lapse()
   conclude(holder, seq, 'lost')
   if takeUpBy > 0 then
-    -- It never began, so the attempt has not been made.
+    -- The turn never began, so it does not count as an attempt.
     attempt = heldAttempt - 1
   else
     isLapsed = true
     grantFrom = ends + lockDelayMs
-    noteLast(failed, leaseRanOut)
+    recordLast(failed, leaseRanOut)
   end
   holder = ''
   change()
@@ -72,7 +72,7 @@ end
 
 `
 
-/** What follows from it. */
+/** The standing of the caller after the step. */
 export const standingText: string = `
 local function isHeldBy(who, number)
   return holder == who and token == number
@@ -103,7 +103,7 @@ local function takeUp()
   return granted()
 end
 
--- The state of a caller that waits already, with its wait kept alive; nothing when it does not wait.
+-- The state of a caller that already waits, after renewing its wait; nil if it does not wait.
 local function stillWaiting(who, isStreamed)
   local waiter = readWaiter(who)
   if not waiter then return nil end
@@ -112,15 +112,15 @@ local function stillWaiting(who, isStreamed)
     conclude(who, waiter.seq, 'timeout', true)
     return ended('timeout')
   end
-  -- A waiter whose lease ran out unnoticed still has its position: it is here.
+  -- A waiter whose lease expired unnoticed still has its position: it is here again.
   waiter.ends = now + waiterLeaseMs
   waiter.isStreamed = isStreamed
   saveWaiter(waiter)
   return queued(waiter)
 end
 
--- What a caller asks for is in ARGV, after its name: how long it would hold, and in one text whether it waits, whether for
--- a turn, whether it has a stream, and until when it waits (nothing: no end). Few steps need most of it.
+-- The request of a caller is in ARGV, after its name: its lease time, and one text that tells whether it waits, whether
+-- for a turn, whether it has a stream, and its deadline (empty: none). Few steps need most of it.
 local function streamedOf(ask)
   return tonumber(sub(ARGV[ask + 2], 3, 3))
 end
@@ -178,7 +178,7 @@ end
 
 local function endTurn(kind, value, isTerminal)
   local isOver = kind == succeeded or isTerminal
-  noteLast(kind, value)
+  recordLast(kind, value)
   holder = ''
   attempt = isOver and 0 or heldAttempt
   change()
@@ -196,7 +196,7 @@ local function expire(who)
   end
   local gone = goneBy(waiter)
   if not gone then
-    -- The grace has put it off.
+    -- The grace has postponed it.
     if waiter.ends <= now then redis.call('ZADD', common('due'), graceUntil(), dueName(who)) end
     return false
   end
@@ -242,7 +242,7 @@ local function fail(who, position, value)
   return true
 end
 
--- progressKind: '' leaves it as it was, 'text' sets it, 'none' takes it away.
+-- progressKind: '' keeps the progress, 'text' sets it, 'none' deletes it.
 local function extend(ms, progressKind, progress)
   ends = math.max(ends, now + ms)
   ttlMs, takeUpBy = ms, 0
@@ -263,8 +263,8 @@ local function shorten(toMs)
   change()
 end
 
--- A holder whose grant was lost with the writes of an earlier server. Its token is newer than all tokens known here, so
--- there was no later grant. It takes the position of an older holder, and of its wait.
+-- A holder whose grant was lost with the writes of an earlier server. Its token is newer than all known tokens, so
+-- there was no later grant. It replaces an older holder, and ends its own wait.
 local function reassert(who, number, ms)
   if number <= lastToken or number > micros or graceUntil() <= now or not clearWayFor(number) then return false end
   if holder ~= '' then conclude(holder, seq, 'lost') end

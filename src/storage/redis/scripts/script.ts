@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 
-/** A Lua script: its text never changes, and what it works on comes to it by KEYS and ARGV alone. */
+/** A Lua script. Its text never changes; all its input is in KEYS and ARGV. */
 export interface Script {
   readonly text: string
-  /** By which Redis knows it once it was loaded. */
+  /** The name by which Redis knows it after it was loaded. */
   readonly hash: string
 }
 
@@ -13,8 +13,8 @@ export function createScript(...parts: readonly string[]): Script {
 }
 
 /**
- * Whole numbers as text, and none of them as 1.7e+15. Where %d takes numbers of this size, as in any Redis of 64 bits,
- * it is several times as fast as %.0f.
+ * Formats whole numbers as text, never as 1.7e+15. If %d can format numbers of this size, as in any 64-bit Redis, it is
+ * several times faster than %.0f.
  */
 export const wholeText: string = `
 local wholeFormat = string.format('%d', 1099511627776) == '1099511627776' and '%d' or '%.0f'
@@ -25,8 +25,8 @@ end
 `
 
 /**
- * The time, as the first argument of a script: nothing for the server's own clock, which is what counts, or an instant
- * in microseconds for tests that move it by hand.
+ * The time, as the first argument of a script: empty for the server's own clock, which production uses, or a time in
+ * microseconds for tests that set it.
  */
 export const clockText: string = `
 local micros

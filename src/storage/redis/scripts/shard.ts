@@ -1,22 +1,22 @@
 import { clockText, createScript, type Script } from './script.ts'
 
 /**
- * What a shard knows, packed:
- * the last token that was not simply the time, and one that none is above; until when the recovery grace is, and from
- * when; the longest lease since some time, and of the day before that; the run of the server.
+ * The data of a shard, packed: the last token that was not simply the time, and an upper bound of all tokens; the end
+ * and the start of the recovery grace; the longest lease since some time, and that of the day before; the run of the
+ * server.
  */
 export const shardFormat = '<ddddddds'
 
-/** How far ahead of the time the highest token is noted, so that not every grant has to write it: 5 s. */
+/** How far the recorded upper bound of tokens is ahead of the time, so that not every grant must write it: 5 s. */
 export const tokenBlock = 5_000_000
 export const dayMs = 86_400_000
 
-/** How many tokens were given in this call. */
+/** The number of tokens given in this call. */
 export const mintedText = 'local mintCount = 0'
 
-/** The shard of the wait queue in hand, and its tokens. */
+/** The shard of the current wait queue, and its tokens. */
 export const shardText: string = `
--- Shards are read when they are needed, and then once.
+-- Each shard is read when it is needed first, and only once.
 local shards = {}
 
 local function shardInHand()
@@ -41,8 +41,8 @@ local function graceUntil()
   return shardInHand().graceUntil
 end
 
--- The longest lease of today and of the day before: as long may a grant last that a fail-over loses.
-local function noteTtl(shard, ms)
+-- The longest lease of today and of the day before: a grant that a fail-over loses lasts at most as long.
+local function recordTtl(shard, ms)
   if ms <= shard.ttl and now - shard.ttlFrom < ${dayMs} then return false end
   if now - shard.ttlFrom >= ${dayMs} then
     shard.ttlBefore, shard.ttl, shard.ttlFrom = shard.ttl, 0, now
@@ -51,12 +51,12 @@ local function noteTtl(shard, ms)
   return true
 end
 
--- The time in microseconds, if that is above all tokens so far. Whether it is can be told without having written each
--- of them: none is above the highest that was noted, and a clock that has gone back by more than the distance shows.
--- One that has gone back by less is caught by the wait queue, which is kept for longer than that.
+-- The token is the time in microseconds, if that is above all earlier tokens. The shard need not write each token to
+-- know that: none is above the recorded upper bound, and a clock that went back by more than that distance is detected.
+-- If the clock went back by less, the wait queue detects it, because it is kept for longer than that.
 local function mintToken(ms)
   local shard = shardInHand()
-  local isNoted = noteTtl(shard, ms)
+  local isRecorded = recordTtl(shard, ms)
   -- Steps of one call have the same time.
   local time = micros + mintCount
   mintCount = mintCount + 1
@@ -66,13 +66,13 @@ local function mintToken(ms)
   if minted <= lastToken then minted = lastToken + 1 end
   if minted > time then
     shard.token = minted
-    isNoted = true
+    isRecorded = true
   end
   if minted > shard.high then
     shard.high = minted == time and minted + ${tokenBlock} or minted
-    isNoted = true
+    isRecorded = true
   end
-  if isNoted then saveShard(shard) end
+  if isRecorded then saveShard(shard) end
   return minted
 end
 `
@@ -86,7 +86,7 @@ local function read(key)
 end
 `
 
-/** For each shard: the run of the server it belongs to, and the longest lease that was given in it lately. */
+/** For each shard: the run of its server, and the longest recent lease. */
 export const lookAtShardsScript: Script = createScript(
   unpackText,
   `
@@ -100,8 +100,8 @@ return shards
 )
 
 /**
- * Tells every shard the server's run id (ARGV 2). A shard that knew another run begins a grace (ARGV 3, in milliseconds);
- * a shard in a grace may have to make it longer.
+ * Gives every shard the server's run id (ARGV 2). A shard with another run id begins a grace (ARGV 3, in milliseconds).
+ * A shard in a grace may have to extend it.
  */
 export const greetShardsScript: Script = createScript(
   clockText,

@@ -8,10 +8,10 @@ import { mintedText, shardText } from './shard.ts'
 import { closingText, queueText, stateText } from './wait-queue.ts'
 import { waitersText } from './waiters.ts'
 
-/** Where in ARGV the steps begin. */
+/** The index in ARGV at which the steps begin. */
 const firstStepAt = 10
 
-/** How many arguments each step takes. */
+/** The number of arguments of each step. */
 const counts: Readonly<Record<StepName, number>> = {
   acquire: 3,
   release: 3,
@@ -28,43 +28,43 @@ const counts: Readonly<Record<StepName, number>> = {
 }
 
 /**
- * Steps on wait queues, several in one call. Each is atomic, and a failed one does not affect the others. Each step has the
- * key of the wait queue's row in KEYS and, in ARGV, its name, its group and its arguments. The group is empty where the
- * operation excludes no other; else the keys of the others follow in KEYS, and it has how many those are and which
- * exclude each other, by number: `2 1-2,2-3`.
+ * Steps on wait queues, several in one call. Each is atomic, and a failed one does not affect the others. Each step has
+ * the key of the wait queue's row in KEYS and, in ARGV, its name, its group and its arguments. The group is empty if
+ * the operation excludes no other. Otherwise the keys of the others follow in KEYS, and the group has their number and
+ * the pairs that exclude each other: `2 1-2,2-3`.
  *
- * A caller that lost the answer sends the step again and gets the same answer. Asking for a position, or keeping it, finds
- * itself already done. The other steps (a turn that ended, a position that was left, an outcome that was delivered) find
- * their answer by the id of the call. Another caller's second try has another id and is judged anew. A wait queue
+ * A caller that lost the answer repeats the step and gets the same answer. Requests for a position, and renewals of it,
+ * find that they are already done. Other steps (the end of a turn, leaving a position, the delivery of an outcome) find
+ * their answer by the id of the call. The second try of another caller has another id and is judged anew. A wait queue
  * remembers only the last such answer; after a newer one, a second try counts as a new step.
  */
 const callText: string = `
 local isSentAgain = ARGV[2] == '1'
 local keepMs = tonumber(ARGV[7])
 
--- By which a step is known when it is sent again: the call's id, and which of its steps it is.
+-- Identifies a repeated step: the call's id, and the number of the step in it.
 local function callIdOf(no)
   return ARGV[3] .. string.char(32 + no)
 end
 `
 
-/** What only the rules have to know. */
+/** Settings that only the rules use. */
 const settingsText: string = `
 local waiterLeaseMs, streamedTakeUpMs, takeUpMs = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 local lockDelayMs, maxWaiters = tonumber(ARGV[8]), tonumber(ARGV[9])
 `
 
-/** How many arguments each step takes, by its name. */
+/** The number of arguments of each step, by its name. */
 const countsText: string = `{ ${Object.entries(counts)
   .map(([name, count]) => `${name} = ${count}`)
   .join(', ')} }`
 
 /**
- * The replies to all steps, one after the other in one list: Redis takes longer to look whether a table is a list than
- * to send what is in it. For each there is how many items follow, then what changed (1: the wait queue, 2: all waiters got the
- * end, 4: a lease ran out, 8: the last item is what changed elsewhere), the revision, how many to notify, those, and the
- * answer. One that failed has one item, the reason. What was taken the short way (quick.ts) has its own form: 0, the
- * revision, the token and the end of a grant; or -1 and the revision of a release.
+ * The replies to all steps, in one flat list: Redis takes longer to check whether a table is a list than to send its
+ * items. Each reply begins with the number of its items. Then follow the changes (1: the wait queue, 2: all waiters got
+ * the end, 4: a lease expired, 8: the last item has the changes elsewhere), the revision, the number of requesters to
+ * notify, their names, and the answer. A failed step has one item, the reason. A step on the short path (quick.ts) has
+ * its own form: 0, the revision, the token and the end of a grant; or -1 and the revision of a release.
  */
 const repliesText = `
 local replies, size = {}, 0
@@ -92,7 +92,7 @@ end
 `
 
 const stepsText = `
--- Each answers what it found, and whether that is to be remembered.
+-- Each returns its answer, and whether to remember it.
 local steps = {}
 
 function steps.acquire(at)
@@ -118,7 +118,7 @@ function steps.renew(at)
   if not isHeldBy(who, number) and not reassert(who, number, ms or ${defaultTtlMs}) then return { 'lost' } end
   ms = ms or ttlMs
   local shard = shardInHand()
-  if noteTtl(shard, ms) then saveShard(shard) end
+  if recordTtl(shard, ms) then saveShard(shard) end
   return { 'renewed', extend(ms, ARGV[at + 3], ARGV[at + 4]) }
 end
 
@@ -161,7 +161,7 @@ end
 function steps.sweep()
   advance()
   if not isChanged and dueAt <= now then
-    -- Its time is a later one, or the grace has put it off, or there is nothing to wait for any more.
+    -- Its due time is later, or the grace has postponed it, or nothing is due any longer.
     graceUntil()
     saveDue()
     if dueAt <= now then unlist() end
@@ -170,7 +170,7 @@ function steps.sweep()
   return none
 end
 
--- A wait queue as it is, with a limited number of waiters of each kind: the caller merges them into one order.
+-- The current wait queue, with a limited number of waiters of each kind: the caller merges them into one order.
 function steps.inspect(at)
   local limit = tonumber(ARGV[at])
   if revision == 0 or not wasBusy and forgetAt <= now then return { 'none' } end
@@ -189,13 +189,13 @@ function steps.inspect(at)
   return { 'queue', wasBusy and 1 or 0, ends > now and holderView(), results + turns, waiters, last }
 end
 
--- Who holds it, and with which token.
+-- The holder, and its token.
 function steps.holding()
   if holder == '' or ends <= now then return { 'none' } end
   return { 'held', holder, token }
 end
 
--- 1: all waiters got the end. 2: a lease ran out.
+-- 1: all waiters got the end. 2: a lease expired.
 local function endBits()
   return (isEveryone and 1 or 0) + (isLapsed and 2 or 0)
 end
@@ -209,7 +209,7 @@ local function rememberAnswer(answer)
   callNotified = notified == none and '' or table.concat(notified, '\\30')
 end
 
--- The answer that was given to this call; the next holder is the last of the notified.
+-- The answer that this call got before. The next holder is the last of the notified.
 local function answerBefore()
   local whom = {}
   for who in string.gmatch(callNotified, '[^\\30]+') do whom[#whom + 1] = who end
@@ -225,7 +225,7 @@ local function takeStep(no, keysAt, at, groupText)
   openGroup(keysAt, groupText)
   if isSentAgain and call == callId then return answerBefore() end
   local answer, isToBeRemembered = steps[ARGV[at]](at + 2)
-  -- A position that was left may have kept others waiting.
+  -- A position that was left may have blocked other waiters.
   if isChanged and #group > 1 then settle() end
   if isToBeRemembered then rememberAnswer(answer) end
   local elsewhere
@@ -255,7 +255,7 @@ while ARGV[at] do
     takeByRules = takeByRules or define()
     local isDone, problem = pcall(takeByRules, no, keysAt, at, groupText)
     if not isDone then replyProblem(problem) end
-    -- What the rules noted is not known here.
+    -- The rules may have changed the shards, so read these again.
     shardRows = nil
     for i = keysAt, keysAt + othersCount do rows[KEYS[i]] = nil end
   end
@@ -265,8 +265,8 @@ return replies
 `
 
 /**
- * All functions are made within one: there they come by the variables of the script at no cost, where each would have to
- * search for each of them otherwise, in every call.
+ * All functions are defined inside one function: there they reach the script's variables at no cost. Otherwise each
+ * function would search for each variable in every call.
  */
 const defineText = 'local function define()'
 

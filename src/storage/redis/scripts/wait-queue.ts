@@ -2,31 +2,31 @@
  * A wait queue while a script works on it: its row, its waiters, its outcomes, and its shard's data.
  *
  *     row      string  the wait queue itself, packed
- *     details  hash    p         how far the holder is      v        the result or error of the last turn
+ *     details  hash    p         the holder's progress      v        the result or error of the last turn
  *                      w<who>    a waiter                   o<who>   the outcome for a waiter
  *                      r<no>     a result or error that several outcomes share
- *     results  zset    who waits for the result, by position   turns    zset    who waits for a turn, by position
+ *     results  zset    waiters for the result, by position   turns    zset    waiters for a turn, by position
  *     kept     zset    fields o<who> and r<no>, by the time until which they are kept
- *     due      zset    wait queues, and who waits in them, by the time at which they change by themselves
- *     busy     zset    wait queues that are held or waited for, by name
- *     waits    zset    who waits in which wait queue at which position, by who it is
- *     shard    string  the last token, the recovery grace, the longest lease lately
+ *     due      zset    wait queues, and their waiters, by the time at which they change without a call
+ *     busy     zset    wait queues with a holder or waiters, by name
+ *     waits    zset    the waiters of all wait queues with their positions, by identity
+ *     shard    string  the last token, the recovery grace, the longest recent lease
  *
- * A step is given the row's key; the others differ from it by their kind, and for all of a namespace by ending with that.
- * All begin with the same hash tag, so they are where the row is.
+ * A step gets the row's key. The other keys of a wait queue differ from it by their kind; those of a whole namespace
+ * end with the kind. All begin with the same hash tag, so they are in the same slot as the row.
  *
- * Details are read once and written together at the end of the step. Redis itself removes a wait queue without holder and
- * waiters when its time is over.
+ * Details are read once and written together at the end of the step. Redis itself deletes an expired wait queue without
+ * holder and waiters.
  *
- * These scripts are short, and most of their time is Lua's own. So numbers are packed as doubles (whole ones up to 2^53
- * are exact; given to a command they would become text each time), what is not there is 0 or '', the row is in local
- * variables and not in a table, and tables are made when they are needed.
+ * These scripts are short, and most of their time is Lua's own. So numbers are packed as doubles (whole numbers up to
+ * 2^53 are exact; as arguments of a command they would become text each time), missing values are 0 or '', the row is
+ * in local variables instead of a table, and tables are created only when needed.
  */
 
 /**
- * How a wait queue's row is packed: d is a number, s is text. A plain row belongs to a wait queue that has only its row,
- * and therefore no waiter. It is short, because packing and unpacking is much of a step's cost. The first byte tells the
- * two forms apart.
+ * The packed form of a wait queue's row: d is a number, s is text. A plain row belongs to a wait queue that has only
+ * its row, and therefore no waiter. It is short, because packing and unpacking is much of a step's cost. The first byte
+ * distinguishes the two forms.
  */
 export const plainTag = 1
 export const plainFormat: string = `<B${'d'.repeat(14)}sss`
@@ -34,7 +34,7 @@ export const plainFormat: string = `<B${'d'.repeat(14)}sss`
 export const wholeTag = 2
 export const wholeRowFormat: string = `<B${'d'.repeat(26)}ssss`
 
-/** The wait queue's values: variables of the whole script, so that all its functions share them. */
+/** The values of the current wait queue: variables of the whole script, so that all its functions share them. */
 export const stateText: string = `
 local rowKey, kindAt, shardKey, name
 local callId
@@ -50,13 +50,13 @@ local wasBusy, wasUsed, isChanged, isSaved, isEveryone, isLapsed, notified
 local fields, touched
 `
 
-/** Reading a wait queue, and its details. */
+/** Reads a wait queue and its details. */
 export const queueText: string = `
 local none = {}
 local find, sub = string.find, string.sub
 
--- The keys beside the row's: of the wait queue itself, and of all wait queues of its namespace in the shard. Most steps need none of
--- them, and to be sent a key costs more than to make it.
+-- The other keys: of the wait queue itself, and of all wait queues of its namespace in the shard. Most steps need none
+-- of them, and sending a key costs more than building it.
 local function own(kind)
   return sub(rowKey, 1, kindAt) .. kind .. sub(rowKey, kindAt + 6)
 end
@@ -116,7 +116,7 @@ local function openQueue(at)
     callKind, callEveryone, callRevision, lastWho, holder, call, callNotified = struct.unpack('${wholeRowFormat}', raw)
   end
   wasBusy = holder ~= '' or results + turns > 0
-  -- Its time is over, and Redis will have removed it in a moment.
+  -- It has expired, and Redis will delete it in a moment.
   if not wasBusy and forgetAt <= now then lastKind = 0 end
   -- There was a holder before the current one.
   wasUsed = lastKind > 0
@@ -139,12 +139,12 @@ local function endOfTurn()
 end
 `
 
-/** A revision must not be used twice in a millisecond, nor an answer be forgotten that may be asked for again. */
+/** A revision must not be used twice in a millisecond, and an answer must stay available for a repeated call. */
 const leastKeptMs = 15_000
 
-/** Writing a wait queue, once the step is done. */
+/** Writes a wait queue at the end of the step. */
 export const closingText: string = `
--- Forgets outcomes whose time is over, some at a time: whatever changes the wait queue comes by here.
+-- Deletes expired outcomes, some at a time. Every change of the wait queue runs it.
 local function prune()
   local over = redis.call('ZRANGEBYSCORE', own('kept'), '-inf', now, 'LIMIT', 0, 200)
   for _, field in ipairs(over) do put(field, false) end
@@ -157,18 +157,17 @@ local function prune()
   end
 end
 
--- Takes the wait queue off the lists of what falls due and of what is busy.
+-- Removes the wait queue from the lists of due and of busy wait queues.
 local function unlist()
   redis.call('ZREM', common('due'), queueName())
   redis.call('ZREM', common('busy'), queueName())
   dueAt = 0
 end
 
--- Records when the wait queue changes by itself: at the end of the holder's lease, or of the delay. A wait queue with a
--- holder or waiters has such a time, so both lists are written together.
---
--- A frequently used wait queue stays on them while it is free, and its next holder finds it there. A sweep that
--- comes by at the time noted finds what is the case then: a later time, or nothing any more.
+-- Records when the wait queue changes without a call: at the end of the holder's lease, or of the delay. A wait queue
+-- with a holder or waiters has such a time, so both lists are written together. A frequently used wait queue stays on
+-- the lists while it is free, and its next holder finds it there. A sweep at the recorded time finds the current state:
+-- a later time, or nothing due.
 local function saveDue()
   local due = 0
   if holder ~= '' then due = endOfTurn() elseif grantFrom > now then due = grantFrom end
@@ -176,7 +175,7 @@ local function saveDue()
   if shard and shard.graceUntil > now and (holder ~= '' or results + turns > 0) and shard.graceUntil > due then
     due = shard.graceUntil
   end
-  -- One that waits for another than its own holder has no time at which it changes: it is looked at now and then.
+  -- A wait queue that waits only for holders of other operations has no such time: it is checked from time to time.
   if due == 0 and results + turns > 0 then due = dueAt > now and dueAt or now + 60000 end
   if due == dueAt then return end
   if due == 0 then
@@ -189,7 +188,7 @@ local function saveDue()
   dueAt = due
 end
 
--- Lua takes a few thousand arguments at most.
+-- Lua accepts a few thousand arguments at most.
 local function callInParts(command, key, list)
   for from = 1, #list, 1000 do
     redis.call(command, key, unpack(list, from, math.min(from + 999, #list)))
@@ -216,7 +215,7 @@ local function writeDetails()
   if #puts > 0 then hasDetails = 1 end
 end
 
--- Redis itself removes, after its time, a wait queue without holder and waiters that no sweep will visit.
+-- Redis itself deletes, after its time, a wait queue without holder and waiters that no sweep will visit.
 local function writeRow()
   if holder ~= '' or results + turns > 0 then
     redis.call('SET', rowKey, packRow())
@@ -243,7 +242,7 @@ local function writeRow()
   end
 end
 
--- Writes what has changed.
+-- Writes all changes.
 local function closeQueue()
   if isChanged then
     if pruneAt > 0 and pruneAt <= now then prune() end

@@ -1,8 +1,8 @@
-// How they are packed: d is a number, s is text.
+// The packed form of a waiter: d is a number, s is text.
 const waiterFormat = '<ddddddd'
 const outcomeFormat = '<ddddss'
 
-/** Who waits in the wait queue in hand, and how it ended for those who did. */
+/** The waiters of the current wait queue, and the outcomes of ended waits. */
 export const waitersText: string = `
 local function readWaiter(who)
   if results + turns == 0 then return nil end
@@ -111,9 +111,9 @@ local function valueOf(outcome)
   return outcome.valueNo > 0 and get(valueField(outcome.valueNo))
 end
 
--- Ends the wait of all in one of the two sets. One step promises to notify all of them, so this is the only step where
--- a script takes longer the more there are: some microseconds for each, and no more of them than maxWaiters. The outcome
--- is stored once for all of them. The step does not read these fields again, so it writes them at once.
+-- Ends all waits of one of the two sets. The step promises to notify all of them, so this is the only step whose time
+-- grows with their number: some microseconds for each, at most maxWaiters. The outcome is stored once for all of them.
+-- The step does not read these fields again, so it writes them at once.
 local function dissolveSet(setKey, kind, keptTo, valueNo)
   local members = redis.call('ZRANGE', setKey, 0, -1, 'WITHSCORES')
   local score = whole(keptTo)
