@@ -5,8 +5,6 @@ export interface KeptLeaseParts {
   readonly leaseMs: number
   /** When the call that got the lease was sent. */
   readonly sentAt: number
-  /** How long it lasts unless it is renewed, where that is less: then it is renewed at once. @default leaseMs */
-  readonly firstMs?: number | undefined
   /** Renews the lease for another `leaseMs`; rejects with `lease_lost` when it is gone. */
   readonly renew: () => Promise<unknown>
   /** The reason with which the signal aborts. */
@@ -33,11 +31,9 @@ export class KeptLease {
   constructor(parts: KeptLeaseParts) {
     this.#parts = parts
     this.#clock = parts.clock ?? systemClock
-    const { leaseMs, sentAt, firstMs } = parts
-    this.#lostAt = sentAt + (firstMs ?? leaseMs)
+    this.#lostAt = parts.sentAt + parts.leaseMs
     this.#watchLoss()
-    if (firstMs === undefined) this.#renewLater(leaseMs / 3, leaseMs / 10)
-    else this.#renewLater(0, firstMs / 10)
+    this.#renewLater(parts.leaseMs / 3)
   }
 
   /** Aborts when the lease is lost. */
@@ -78,17 +74,14 @@ export class KeptLease {
     this.#clock.clearTimeout(this.#lossTimer)
   }
 
-  #renewLater(ms: number, retryMs: number): void {
+  #renewLater(ms: number): void {
     this.#renewTimer = this.#clock.setTimeout(async () => {
       // A renewal that failed is tried again soon; the loss has a timer of its own.
       const isRenewed = await this.renew().then(
         () => true,
         () => false,
       )
-      const { leaseMs } = this.#parts
-      if (this.#isOver) return
-      if (isRenewed) this.#renewLater(leaseMs / 3, leaseMs / 10)
-      else this.#renewLater(retryMs, retryMs)
+      if (!this.#isOver) this.#renewLater(this.#parts.leaseMs / (isRenewed ? 3 : 10))
     }, ms)
   }
 

@@ -4,7 +4,7 @@ import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { KeptLease } from '../core/kept-lease.ts'
 import { onlyKeys } from '../core/options.ts'
-import { type HandedGrant, handedOver, type Waits, waitClosed } from './local-waits.ts'
+import { handedOver, type Waits, waitClosed } from './local-waits.ts'
 import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder } from './lock.ts'
 import { requesterTopic } from './lock-topics.ts'
 import type { Locks } from './locks.ts'
@@ -212,14 +212,10 @@ async function askUntil(
         await leaveSoon(locks, who)
         throw waitClosed(who)
       }
-      if (event && 'takeUpMs' in event) {
-        const forMs = Math.min(ttl, event.takeUpMs)
-        const lease = { ttlMs: ttl, sentAt: event.sentAt, firstMs: forMs }
-        // If this process stood still meanwhile, the grant may be old: take it up first.
-        if (performance.now() - event.sentAt < forMs / 3)
-          return { status: 'granted', held: new HeldLock(locks, who, event, lease, inHand) }
-        grant = event
-      } else if (event?.type === 'granted') grant = event.token === undefined ? undefined : (event as Grant)
+      // Until it is taken up, a grant lasts no longer than the take-up window, which may be far shorter than `ttlMs`. So this
+      // one, too, is taken up before it is used.
+      if (event && 'handed' in event) grant = event.handed
+      else if (event?.type === 'granted') grant = event.token === undefined ? undefined : (event as Grant)
       // `lost`: the grant or the position expired while this process or the store stood still. A request for a turn joins
       // the wait queue again. A request for a result ends, because a result may exist by now. So does a request whose
       // requestId other processes know, because one of them may have left the wait queue.
@@ -278,9 +274,9 @@ async function lastEvent(
   locks: LockCalls,
   who: Asking,
   signal: AbortSignal | undefined,
-): Promise<LockEvent | HandedGrant | undefined> {
+): Promise<LockEvent | { readonly handed: Grant } | undefined> {
   const over = new AbortController()
-  let handed: HandedGrant | undefined
+  let handed: Grant | undefined
   const stop = locks.waits.takeGrant(requesterTopic(who, who), (grant) => {
     handed = grant
     over.abort(handedOver)
@@ -294,7 +290,7 @@ async function lastEvent(
     stop()
     over.abort()
   }
-  return handed
+  return handed && { handed }
 }
 
 function endOf(event: LockEvent): Turn {
@@ -311,10 +307,8 @@ function endOf(event: LockEvent): Turn {
 /** How long a grant lasts. */
 interface Lease {
   readonly ttlMs: number
-  /** When it was asked for, or given at the earliest. */
+  /** When it was asked for. */
   readonly sentAt: number
-  /** It was handed over, and lasts for this time unless it is taken up. */
-  readonly firstMs?: number
 }
 
 class HeldLock implements Held {
@@ -333,7 +327,7 @@ class HeldLock implements Held {
     locks: LockCalls,
     who: Asking,
     { token, attempt }: Grant,
-    { ttlMs, sentAt, firstMs }: Lease,
+    { ttlMs, sentAt }: Lease,
     inHand: Set<string>,
   ) {
     this.#locks = locks
@@ -353,7 +347,7 @@ class HeldLock implements Held {
         `${who.node} lost ${who.operation} of ${JSON.stringify(who.resource)}: its lease expired, or an operator ended it.`,
       )
     }
-    this.#lease = new KeptLease({ leaseMs: ttlMs, sentAt, firstMs, renew: () => this.#renew({}), lost })
+    this.#lease = new KeptLease({ leaseMs: ttlMs, sentAt, renew: () => this.#renew({}), lost })
   }
 
   get signal(): AbortSignal {

@@ -9,7 +9,7 @@ import type { Grant } from './rules/index.ts'
 export class Waits {
   readonly #open = new Set<Promise<unknown>>()
   /** The waits that take a grant in this process, by the topic of the requester. */
-  readonly #takers = new Map<string, (grant: HandedGrant) => void>()
+  readonly #takers = new Map<string, (grant: Grant) => void>()
   #isOver = false
 
   /** The box is closing: no new wait may begin. */
@@ -27,7 +27,7 @@ export class Waits {
   }
 
   /** Registers a wait for grants of this process, until the returned function is called. */
-  takeGrant(topic: string, take: (grant: HandedGrant) => void): () => void {
+  takeGrant(topic: string, take: (grant: Grant) => void): () => void {
     // A second wait of the same request gets its grant by watching.
     if (this.#takers.has(topic)) return () => undefined
     this.#takers.set(topic, take)
@@ -35,7 +35,7 @@ export class Waits {
   }
 
   /** Passes a grant to its requester, if the requester waits in this process. */
-  hand(topic: string, grant: HandedGrant): boolean {
+  hand(topic: string, grant: Grant): boolean {
     const take = this.#takers.get(topic)
     take?.(grant)
     return take !== undefined
@@ -47,14 +47,6 @@ export class Waits {
     if (this.#open.size === 0) return
     await within(leaveWithinMs, Promise.allSettled(this.#open), () => undefined)
   }
-}
-
-/** A grant that came with the answer to the release before it: nobody has to ask for it. */
-export interface HandedGrant extends Grant {
-  /** When that release was sent, by `performance.now()`: the grant is not older. */
-  readonly sentAt: number
-  /** How long it lasts at least, unless its lease is shorter. */
-  readonly takeUpMs: number
 }
 
 /** The reason with which a watch ends whose requester has its grant already. */

@@ -115,10 +115,9 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
   }
 
   /** Gives the next holder its grant at once where it waits in this process. Others are woken, and ask for it. */
-  function handOver(key: LockKey, { released, granted }: Released, sentAt: number): boolean {
+  function handOver(key: LockKey, { released, granted }: Released): boolean {
     if (!released?.next || !granted) return false
-    const takeUpMs = Math.min(times.takeUpMs, times.streamedTakeUpMs)
-    return waits.hand(requesterTopic(key, released.next), { ...granted, sentAt, takeUpMs })
+    return waits.hand(requesterTopic(key, released.next), granted)
   }
 
   const locks: Locks = {
@@ -136,9 +135,8 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
       onlyRequestKeys('release', options, releaseKeys)
       const key = resolveKey('release', options)
       const who = { ...resolveRequester('release', options), token: resolveToken('release', options.token) }
-      const sentAt = performance.now()
       const answer = await store.release(key, who, resolveEnd(options), times)
-      const isHanded = handOver(key, answer, sentAt)
+      const isHanded = handOver(key, answer)
       const { released } = wake(key, answer, isHanded ? answer.released!.next! : undefined)
       if (released === undefined) throw lockLost(key, who.node)
       if (released.next !== null) sweeper.suspect(key)
