@@ -1,15 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * Repeats one action until it is stopped. Errors are part of the demo: they are counted, and the next turn follows.
+ * The stage of the demo. Actors repeat their actions until the signal aborts. Errors are counted and do not stop an
+ * actor.
  */
 export interface Stage {
   readonly signal: AbortSignal
-  /** Something went wrong that was not meant to. */
+  /** Reports an unexpected error. */
   fault(who: string, error: unknown): void
 }
 
-/** Acts until the signal aborts; between two turns passes a time between the two. Never rejects. */
+/** Repeats a turn until the signal aborts, with a random pause between the two times. Never rejects. */
 export async function act(
   { signal, fault }: Stage,
   who: string,
@@ -26,12 +27,12 @@ export async function act(
   }
 }
 
-/** A failure that the play asks for. */
+/** A failure that is part of the demo. */
 export class Mishap extends Error {
   override readonly name = 'Mishap'
 }
 
-/** Rejects when the signal aborts. */
+/** Waits for a random time. Rejects when the signal aborts. */
 export async function pass(signal: AbortSignal, fromMs: number, toMs: number): Promise<void> {
   await sleep(between(fromMs, toMs), undefined, { signal })
 }

@@ -4,9 +4,9 @@ import type { Box } from '../index.ts'
 import { act, chance, pick, type Stage } from './actor.ts'
 
 /**
- * Crawlers that watch courts and report changes: several see the same change, one notification is sent. Some courts go to and fro, so
- * that windows, flapping and throttling have something to hold back. Messages go to a stand-in for DingTalk on this
- * machine, which is away now and then.
+ * Crawlers watch courts and report changes. Several crawlers see the same change, and one notification is sent. Some
+ * courts change often, so that windows, flapping and throttling suppress notifications. Messages go to a stand-in for
+ * DingTalk on this machine, which sometimes fails.
  */
 const states = ['free', 'booked', 'closed'] as const
 const slots = ['09:00-10:00', '18:00-19:00'] as const
@@ -39,7 +39,7 @@ export async function playCrawlers(box: Box, stage: Stage): Promise<void> {
     }))
     await Promise.all([
       act(stage, 'courts', [700, 2_500], () => {
-        // The first few go to and fro all the time.
+        // The first three courts change most often.
         const court = chance(0.5) ? courts[Math.floor(Math.random() * 3)]! : pick(courts)
         court.state = { status: pick(states) }
       }),
@@ -64,7 +64,7 @@ export async function playCrawlers(box: Box, stage: Stage): Promise<void> {
   }
 }
 
-/** Answers as DingTalk does; one in twenty times it is overloaded. */
+/** Opens a server that answers like DingTalk. One of twenty answers is an overload. */
 async function openStandIn(): Promise<Server> {
   const server = createServer((request, response) => {
     request.resume()

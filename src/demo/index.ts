@@ -4,25 +4,25 @@ import { playCrawlers } from './crawlers.ts'
 import { playOffice } from './office.ts'
 import { playPullers, playTranslators } from './translators.ts'
 
-/** A small fleet that keeps every module of a server busy: for a first look, and for tests of the whole. */
+/** A small fleet that uses every module of a server: for a first look, and for tests of the whole. */
 
-/** What the play needs. */
+/** The options of the demo. */
 export interface DemoOptions {
-  /** Where the modules are; its monitor must be allowed to reach this machine. */
+  /** The box of the modules. Its monitor must be allowed to reach this machine. */
   readonly box: Box
   /** A server of that box, for the nodes to connect to. */
   readonly url: string
-  /** Learns of what went wrong and was not meant to. Must not throw. */
+  /** Called with each unexpected error. Must not throw. */
   readonly onFault?: ((who: string, error: unknown) => void) | undefined
 }
 
 export interface Demo extends AsyncDisposable {
-  /** How often something went wrong that was not meant to. */
+  /** The number of unexpected errors. */
   readonly faultCount: number
   stop(): Promise<void>
 }
 
-/** Begins, and goes on until it is stopped. */
+/** Starts the demo. It runs until it is stopped. */
 export function startDemo({ box, url, onFault }: DemoOptions): Demo {
   const controller = new AbortController()
   let faultCount = 0

@@ -2,8 +2,9 @@ import type { RemoteBox } from '../index.ts'
 import { act, between, chance, Mishap, pass, pick, type Stage } from './actor.ts'
 
 /**
- * The office: jobs of several kinds in several queues. Some fail and come back, some die, some wait for others or for a
- * lock; tenants share a limited queue; schedules add theirs. It works over HTTP, so the server sees all of it pass.
+ * The office: jobs of several kinds in several queues. Some fail and are retried, some die, some wait for other jobs
+ * or for a lock. Tenants share a limited queue, and schedules add jobs. It uses HTTP, so all its requests pass through
+ * the server.
  */
 const tenants = ['acme', 'globex', 'initech', 'umbrella', 'hooli'] as const
 const people = ['ada', 'grace', 'edsger', 'barbara', 'tony', 'leslie'] as const
@@ -71,7 +72,7 @@ export async function playOffice(box: RemoteBox, stage: Stage): Promise<void> {
           { kind: 'report.board', queue: 'reports', after: ['emea', 'apac', 'amer'] },
         ]),
       ),
-      // What an operator would do with the dead, so that they do not pile up for hours.
+      // An operator retries dead jobs, so that they do not accumulate.
       act(stage, 'operator', [60_000, 90_000], () => jobs.retryDead({ limit: 50 })),
     ])
   } finally {

@@ -3,8 +3,8 @@ import type { Box } from '../index.ts'
 import { act, between, chance, Mishap, pass, pick, type Stage } from './actor.ts'
 
 /**
- * Nodes that translate: each knows some languages and has some slots. They join, leave and die; a task goes to
- * a node that can do it and has a free slot. Now and then there is one that no node can do.
+ * Nodes that translate: each knows some languages and has some slots. They join, leave and die. A task goes to a node
+ * that knows its language and has a free slot. No node can run a few of the tasks.
  */
 const languages = ['zh', 'es', 'de', 'fr', 'ja'] as const
 const names = ['brain-1', 'brain-2', 'brain-3', 'brain-4', 'brain-5', 'brain-6'] as const
@@ -48,7 +48,7 @@ export async function playTranslators(box: Box, url: string, stage: Stage): Prom
         const known = nodes.get(nodeId)
         if (known === undefined) return join(nodeId)
         nodes.delete(nodeId)
-        // Half of them say good-bye, the others are simply gone.
+        // Half of the nodes drain first; the others disconnect without notice.
         if (chance(0.5)) await known.drain()
         await known.close()
       }),
@@ -59,8 +59,8 @@ export async function playTranslators(box: Box, url: string, stage: Stage): Prom
 }
 
 /**
- * Ten machines that pull images: each image has a wait queue, one machine pulls it, and the others find it there. Now and then a pull
- * fails and the next waiter takes over; images go stale, and it begins again.
+ * Ten machines pull images: each image has a wait queue, one machine pulls it, and the others then find it. Sometimes a
+ * pull fails and the next waiter continues. Images are removed regularly, so that they are pulled again.
  */
 const images = ['nginx:1.29', 'redis:8.2', 'postgres:18'] as const
 const machines = Array.from({ length: 10 }, (_, at) => `machine-${at + 1}`)
@@ -92,12 +92,12 @@ async function pull(box: Box, { signal }: Stage, present: Set<string>, node: str
       },
     })
     .catch((error: unknown) => {
-      // Only the wait queue learns of a failed pull: the next waiter has its turn.
+      // A failed pull is no fault of the demo: the next waiter gets its turn.
       if (!signal.aborted && !(error instanceof Mishap)) throw error
     })
 }
 
-/** Several who would all send the same invoice: one does. */
+/** Five callers try to send the same invoice: one sends it. */
 async function guard({ once }: Box, { signal }: Stage): Promise<void> {
   const key = `invoice:${Math.floor(Date.now() / 60_000)}`
   await Promise.all(

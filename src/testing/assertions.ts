@@ -4,31 +4,31 @@ import { onlyKeys, text, whole } from '../core/options.ts'
 import type { AddTarget, AnyDefinition, Job, JobDefinition, JobState, Jobs } from '../jobs/index.ts'
 import { listAll } from './drain.ts'
 
-/** Anything with jobs that can be looked at: a test box, or any other. */
+/** An object with jobs that can be listed: a test box, or any other box. */
 export interface HasJobs {
   readonly jobs: Pick<Jobs, 'list'>
 }
 
-/** A part of a value: of an object any of its fields, of each any part. */
+/** A part of a value: of an object any of its fields, and of each field any part. */
 export type PartOf<Value> = Value extends readonly (infer Item)[]
   ? readonly PartOf<Item>[]
   : Value extends object
     ? { readonly [Key in keyof Value]?: PartOf<Value[Key]> | undefined }
     : Value
 
-/** A part of the payload of a definition; of a kind that has none, of anything. */
+/** A part of the payload of a definition. For a kind without a definition, any value. */
 export type PartFor<Target extends AddTarget> =
   Target extends JobDefinition<string, infer Input, infer _> ? PartOf<Input> : unknown
 
-/** Which jobs count, besides kind and payload. */
+/** Further conditions for the jobs. */
 export interface AddedOptions {
-  /** Only those of this queue. @default any */
+  /** Only jobs of this queue. @default any */
   readonly queue?: string | undefined
   /** The exact number. @default one or more */
   readonly count?: number | undefined
 }
 
-/** That such a job was added, whatever became of it; answers those that were, newest first. */
+/** Asserts that such a job was added, in any state. Returns these jobs, newest first. */
 export async function assertAdded<const Target extends AddTarget>(
   box: HasJobs,
   kind: Target,
@@ -38,7 +38,7 @@ export async function assertAdded<const Target extends AddTarget>(
   return assertThere(assertAdded, box, { kind, part, options, state: undefined })
 }
 
-/** That no such job was added. */
+/** Asserts that no such job was added. */
 export async function assertNotAdded<const Target extends AddTarget>(
   box: HasJobs,
   kind: Target,
@@ -49,7 +49,7 @@ export async function assertNotAdded<const Target extends AddTarget>(
   await assertThere(assertNotAdded, box, { kind, part, options: { ...options, count: 0 }, state: undefined })
 }
 
-/** That such a job completed; answers those that did, newest first. */
+/** Asserts that such a job completed. Returns these jobs, newest first. */
 export async function assertCompleted<const Target extends AddTarget>(
   box: HasJobs,
   kind: Target,
@@ -59,7 +59,7 @@ export async function assertCompleted<const Target extends AddTarget>(
   return assertThere(assertCompleted, box, { kind, part, options, state: 'completed' })
 }
 
-/** That such a job is dead; answers those that are, newest first, each with its `error`. */
+/** Asserts that such a job is dead. Returns these jobs, newest first, each with its `error`. */
 export async function assertDead<const Target extends AddTarget>(
   box: HasJobs,
   kind: Target,
@@ -84,7 +84,7 @@ async function assertThere(
 ): Promise<readonly Job[]> {
   onlyKeys('options', wanted.options, ['queue', 'count'])
   const { state, options } = wanted
-  // As a payload is kept: a value that can never be in one, such as a Date, would fit none without an error.
+  // Encoded like a payload. A value that no payload can have, such as a Date, is an error instead of never fitting.
   const part: unknown = wanted.part === undefined ? undefined : JSON.parse(encodeJson('part', wanted.part))
   const kind = text('kind', typeof wanted.kind === 'string' ? wanted.kind : wanted.kind?.kind)
   const queue = options.queue === undefined ? undefined : text('options.queue', options.queue)
@@ -123,14 +123,17 @@ function tellWanted(
   return `${many} of the kind "${kind}"${where}${what} to be ${state ?? 'there'}`
 }
 
-/** Whether every field of `part` is in `value` too, at every depth; lists must be as long, and their items fit one by one. */
+/**
+ * Whether every field of `part` is in `value` too, at every depth; lists must be as long, and their items fit one by
+ * one.
+ */
 export function fitsPart(value: unknown, part: unknown): boolean {
   if (typeof part !== 'object' || part === null) return Object.is(value, part)
   if (typeof value !== 'object' || value === null || Array.isArray(value) !== Array.isArray(part))
     return false
   if (Array.isArray(part) && part.length !== (value as unknown[]).length) return false
   return Object.entries(part).every(([key, wanted]) => {
-    // An undefined field is one that is not there: so it is in JSON.
+    // An undefined field counts as absent, as in JSON.
     const own = Object.hasOwn(value, key) ? (value as Record<string, unknown>)[key] : undefined
     return fitsPart(own, wanted)
   })
@@ -139,7 +142,7 @@ export function fitsPart(value: unknown, part: unknown): boolean {
 const maxShown = 20
 const maxPayload = 120
 
-/** The present jobs, one line each: those of the kind first. */
+/** Describes the present jobs, one line each; jobs of the kind come first. */
 export function describeJobs(jobs: readonly Job[], kind: string): readonly string[] {
   if (jobs.length === 0) return ['There are no jobs at all.']
   const sorted = jobs.toSorted((a, b) => Number(b.kind === kind) - Number(a.kind === kind))

@@ -19,11 +19,11 @@ import type { TestClock } from './test-box.ts'
 
 /** The options of `drain`. */
 export interface DrainOptions {
-  /** Only this queue. @default all that workers look in */
+  /** Only this queue. @default all queues of the workers */
   readonly queue?: string | undefined
   /** Stop after this number of runs. @default 1_000; reaching it is an error, because a job may add itself for ever */
   readonly limit?: number | undefined
-  /** Move the clock on to what falls due next, retries included, until nothing waits for its time. @default false */
+  /** Moves the clock to the next due job, including retries, until no job waits for its time. @default false */
   readonly withScheduled?: boolean | undefined
   /** How long one handler may take, in real time. @default 30_000 */
   readonly timeoutMs?: Duration | undefined
@@ -32,10 +32,10 @@ export interface DrainOptions {
 /** How runs ended, and why failed runs failed. Runs that were put off are not counted. */
 export interface Drained {
   readonly completed: number
-  /** Runs that failed and did not kill their job: it will be tried again, or was cancelled. */
+  /** Runs that failed, but did not end their job as dead: the job is retried, or was cancelled. */
   readonly failed: number
   readonly dead: number
-  /** Why runs failed, those of dead jobs included, in the order in which they ended. */
+  /** The errors of failed runs, including those of dead jobs, in the order of their ends. */
   readonly errors: readonly DrainedError[]
 }
 
@@ -43,11 +43,13 @@ export interface Drained {
 export interface DrainedError {
   readonly id: string
   readonly kind: string
-  /** Which attempt of the job it was: 1 is the first. */
+  /** The attempt of the job, from 1. */
   readonly attempt: number
-  /** What the job is now: `scheduled` for another attempt, `dead`, `cancelled`, or `lost` to another worker. */
+  /**
+   * The present state of the job: `scheduled` for another attempt, `dead`, `cancelled`, or `lost` to another worker.
+   */
   readonly state: 'scheduled' | 'dead' | 'cancelled' | 'lost'
-  /** What the handler threw, itself; of a `nack`, an Error with what it said. */
+  /** The value that the handler threw. For a `nack`: an Error with its description. */
   readonly error: unknown
 }
 
@@ -59,7 +61,7 @@ export interface DrainParts {
 export const runTimeoutMs = 30_000
 const maxRuns = 1_000
 
-/** Runs what is due, one job after the other, until nothing is; also what was added meanwhile. */
+/** Runs due jobs, one after the other, until none is due. This includes jobs that were added meanwhile. */
 export async function drain(parts: DrainParts, options: DrainOptions = {}): Promise<Drained> {
   onlyKeys('drain', options, ['queue', 'limit', 'withScheduled', 'timeoutMs'])
   const queue = options.queue === undefined ? undefined : text('drain.queue', options.queue)
@@ -76,7 +78,7 @@ export async function drain(parts: DrainParts, options: DrainOptions = {}): Prom
     if (run === undefined) break
     const { state, error } = await endOf(run, timeoutMs)
     if (limit === undefined && runs === maxRuns) throw endless(run)
-    // Put off, or handed back: it has not failed.
+    // A snoozed or handed back job has not failed.
     if (state === 'ready' || (state === 'scheduled' && (error ?? null) === null)) continue
     counts[state === 'completed' || state === 'dead' ? state : 'failed']++
     const { id, kind, attempt } = run.job
@@ -95,12 +97,12 @@ async function next(
     if (run !== undefined || !withScheduled) return run
     const dueAt = await nextDue(driven, queue, clock.now())
     if (dueAt === undefined) return undefined
-    // From now on it is due, so this comes to an end; but its queue may be paused, and then another one is next.
+    // The job is due now, so this loop ends. If its queue is paused, another job is next.
     clock.advance(Math.max(0, dueAt - clock.now()))
   }
 }
 
-/** When the first of those falls due that a worker could do. */
+/** The earliest due time of the jobs that a worker handles. */
 async function nextDue(
   { jobs, handled }: DrivenJobs,
   only: string | undefined,
@@ -113,12 +115,12 @@ async function nextDue(
   }
   const of = only === undefined ? {} : { queue: only }
   for (const job of await listAll(jobs, { ...of, state: 'scheduled' })) look(job)
-  // One that is due already waits for something else than its time.
+  // A waiting job that is already due waits for something else than its time.
   for (const job of await listAll(jobs, { ...of, state: 'waiting' })) if (job.runAt > now) look(job)
   return first
 }
 
-/** How a run ended, waited for no longer than `timeoutMs` of real time. */
+/** Waits for the end of a run, at most `timeoutMs` of real time. */
 export function endOf({ job, ended }: DrivenRun, timeoutMs: number): Promise<DrivenEnd> {
   return within(timeoutMs, ended, () => {
     throw stuck(job, timeoutMs)
@@ -142,8 +144,8 @@ function endless({ job }: DrivenRun): SignalboxError {
 }
 
 /**
- * The error of a run, for tests to throw and compare. What a handler threw is the same value. Of a `nack` only the
- * description is left; it becomes an Error with the same name, message, code and details.
+ * The error of a run, for tests to throw and compare. For a handler that threw, it is the same value. A `nack` has
+ * only a description; it becomes an Error with the same name, message, code and details.
  */
 export function thrownBy(error: unknown): unknown {
   if (error instanceof Error || typeof error !== 'object' || error === null) return error
@@ -151,7 +153,7 @@ export function thrownBy(error: unknown): unknown {
   return typeof message === 'string' ? Object.assign(new Error(message), error) : error
 }
 
-/** All the jobs that there are, or all of those that are meant; newest first. */
+/** Lists all jobs that fit the filter, newest first. */
 export async function listAll(
   jobs: Pick<Jobs, 'list'>,
   filter: Pick<ListOptions, 'queue' | 'state'> = {},
@@ -166,21 +168,21 @@ export async function listAll(
   return all
 }
 
-/** So deep may jobs be run inside of jobs: one that adds its own kind would never come to an end. */
+/** How deep jobs may run inside other jobs. A job that adds its own kind would otherwise never end. */
 const maxDepth = 200
-/** How deep the caller is inside of handlers; jobs that are merely added at once do not count. */
+/** How many handlers the caller is inside. Jobs that are added together do not count. */
 const depth = new AsyncLocalStorage<number>()
 
 /**
- * The same jobs, but an `add` comes back when what it added was run, and throws what its handler threw. What is not due,
- * or has no handler here, stays queued. Jobs that were queued before and are due go first, as ever.
+ * Wraps jobs so that an `add` runs the added job before it returns, and throws what its handler threw. Jobs that are
+ * not due, or have no handler here, stay queued. Earlier due jobs run first, as always.
  *
- * A job that is added with `tx` is not there before the commit. Where a handler adds it, it is run when that handler has
- * ended, and its error is thrown by the `add` that ran the handler. Where a test adds it, the next `add` or `drain` runs it.
+ * A job that is added with `tx` does not exist before the commit. If a handler adds it, it runs when that handler has
+ * ended, and the `add` that ran the handler throws its error. If a test adds it, the next `add` or `drain` runs it.
  */
 export function runInline(driven: DrivenJobs): Jobs {
   const { jobs } = driven
-  /** Begun and not ended; what ended, for an `add` that did not run its job itself. */
+  /** Running jobs, and the ends of jobs for an `add` that did not run its job itself. */
   const begun = new Map<string, Promise<DrivenEnd>>()
   const ended = new Map<string, DrivenEnd>()
   /** Ids of jobs that were added with `tx` and not run yet. */
@@ -220,15 +222,15 @@ export function runInline(driven: DrivenJobs): Jobs {
       if (end?.error !== undefined && end.error !== null) failures.push(thrownBy(end.error))
     }
     for (const { id, duplicate } of added) {
-      // One that was there already may be waiting for this very call.
+      // A duplicate may be running, and may be waiting for this call.
       if (!duplicate) await run(id)
-      // Inside of a handler its transaction may still be open.
+      // Inside a handler, its transaction may still be open.
       while (depth.getStore() === undefined && uncommitted.length > 0) await run(uncommitted.shift()!)
     }
     if (failures.length > 0) throw failures[0]
   }
 
-  /** Running it now would wait for the caller's transaction, which waits for this call. */
+  /** Runs jobs later: a run now would wait for the caller's transaction, which waits for this call. */
   function runLater(added: readonly Added[]): void {
     for (const { id, duplicate } of added) if (!duplicate) uncommitted.push(id)
   }

@@ -15,31 +15,32 @@ import { type Drained, type DrainOptions, drain, runInline } from './drain.ts'
 export interface TestBoxOptions {
   /** `manual`: jobs run when `drain` is called. `inline`: a job runs at once when it is added. @default 'manual' */
   readonly mode?: 'inline' | 'manual' | undefined
-  /** What the clock reads at first: epoch milliseconds, or a Date. @default the present moment */
+  /** The first time of the clock: epoch milliseconds, or a Date. @default the present time */
   readonly at?: number | Date | undefined
   /**
-   * Where jobs are kept: `sqlite:FILE`, a file of yours that stays, or `memory:`, which opens faster and has no tables and
-   * no transactions. @default a SQLite file of the box's own, removed when the box is closed
+   * The store of the jobs: `sqlite:FILE` for your own file, which is not removed, or `memory:`, which opens faster and
+   * has no tables and no transactions. @default a new SQLite file, which is removed when the box is closed
    */
   readonly url?: 'memory:' | `sqlite:${string}` | undefined
 }
 
 /**
- * A box for tests: on its own SQLite database, with a clock that stands still, and with workers that run nothing by
- * themselves. A worker's handlers count from the moment it is made until it is stopped, started or not.
+ * A box for tests: it has its own SQLite database, a clock that does not move by itself, and workers that run no jobs
+ * by themselves. The handlers of a worker are used from its creation until it is stopped, even if it is not started.
  */
 export interface TestBox extends Box {
   /**
-   * Your connection to the box's database: for tables of yours, and to look at what handlers wrote. After `BEGIN IMMEDIATE`
-   * it can be handed in as `tx`. Throws `transaction_unsupported` on `memory:`.
+   * Your connection to the box's database: for your own tables, and to read what handlers wrote. After `BEGIN
+   * IMMEDIATE` you can pass it as `tx`. Throws `transaction_unsupported` on `memory:`.
    */
   readonly database: DatabaseSync
-  /** The time of the store, and of handlers' time-outs. */
+  /** The clock of the store, and of handlers' time-outs. */
   readonly clock: TestClock
   readonly mode: 'inline' | 'manual'
   /**
-   * Runs everything that is due to its end, one after the other, also what is added meanwhile; answers how many runs
-   * ended how, and the errors of those that failed. Retries come when the clock has been moved so far. Throws `too_many` when there is no end to it.
+   * Runs due jobs, one after the other, including jobs that are added meanwhile. Answers how many runs ended in which
+   * way, and the errors of failed runs. Retries run when the clock was moved to their time. Throws `too_many` if it
+   * does not end.
    */
   drain(options?: DrainOptions): Promise<Drained>
 }
@@ -116,13 +117,15 @@ function instant(at: number | Date | undefined): number {
   return whole('openTestBox.at', given ?? Date.now(), { max: 8_640_000_000_000_000 })
 }
 
-/** The clock of a test box: it stands still until it is moved, and takes spans as all of Signalbox does. */
+/** The clock of a test box. It moves only when the test moves it, and accepts durations like all of Signalbox. */
 export interface TestClock extends Omit<FakeClock, 'advance'> {
-  /** Moves the time on: milliseconds, or text like '30s', '5m', '24h'. Time-outs on the way fire, each at its moment. */
+  /**
+   * Moves the time forward: milliseconds, or text like '30s', '5m', '24h'. Time-outs in between fire at their times.
+   */
   advance(span: Duration): void
 }
 
-/** Makes a clock that reads `at`, in epoch milliseconds. */
+/** Creates a clock that starts at `at`, in epoch milliseconds. */
 export function createTestClock(at: number): TestClock {
   const fake = createFakeClock(at)
   return Object.create(fake, {
@@ -131,23 +134,23 @@ export function createTestClock(at: number): TestClock {
 }
 
 /**
- * Where a test box keeps its jobs: by default its own SQLite file. It is a file, and not `:memory:`, because the box
- * and the test need connections of their own to the same database, and one must be able to read while the other writes.
- * A box that was not closed leaves its file until the process ends.
+ * The database of a test box: by default its own SQLite file. It is a file, not `:memory:`, because the box and the
+ * test need separate connections to the same database, and one must read while the other writes. If a box is not
+ * closed, its file stays until the process ends.
  */
 export interface TestDatabase {
   /** For `open`. */
   readonly url: string
-  /** The test's own connection, opened when it is first asked for. Throws where there are no tables. */
+  /** The connection of the test, opened by the first call. Throws on a store without tables. */
   connect(): DatabaseSync
-  /** Closes that connection, and removes a file of the box's own. */
+  /** Closes that connection, and removes the box's own file. */
   remove(): void
 }
 
 /** Without `url`, a SQLite file in a new folder. */
 export function createTestDatabase(url: string | undefined): TestDatabase {
   const folder = url === undefined ? makeFolder() : undefined
-  // Nothing is left to lose after a power cut, so no commit waits for the disk.
+  // A test's data need not survive a power cut, so no commit waits for the disk.
   const address = url ?? `sqlite:${join(folder!, 'test.db')}?synchronous=normal`
   let connection: DatabaseSync | undefined
   return {

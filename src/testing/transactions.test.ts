@@ -15,7 +15,10 @@ import {
 
 const at = Date.UTC(2026, 0, 1)
 
-/** A shop: paying writes a row, adds the job of its receipt and completes, all at once; a card may be declined after that. */
+/**
+ * A shop: paying writes a row, adds the job of its receipt and completes, all at once; a card may be declined after
+ * that.
+ */
 async function openShop(options: Parameters<typeof openTestBox>[0] = {}): Promise<TestBox> {
   const box = await openTestBox({ at, ...options })
   box.database.exec('CREATE TABLE payment (order_id INTEGER, amount INTEGER) STRICT')

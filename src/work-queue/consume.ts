@@ -1,4 +1,4 @@
-/** Two ways to consume a queue that call `done` for you: a runner with N in flight, and an async iteration. */
+/** Two ways to consume a queue that call `done`: `consume` with N items in flight, and an async iteration. */
 import type { ResolvedRunOptions, SignalOptions } from './options.ts'
 import type { NoWork, Work } from './turn.ts'
 
@@ -8,7 +8,7 @@ export interface Source<T> {
   tryGet(): Work<T> | NoWork | undefined
 }
 
-/** What a queue does with an item before `done`, once its handler has settled. */
+/** The steps of a queue after an item's handler has settled, and before `done`. */
 export interface Aftermath<T> {
   succeeded(work: Work<T>): void
   failed(work: Work<T>): void
@@ -25,7 +25,10 @@ export async function consume<T>(
   const ended = Promise.withResolvers<void>()
   let stopped = false
   let laneCount = 0
-  /** 1 while the run waits for an item. It counts as a lane: the item may be taken before the promise resolves. */
+  /**
+   * 1 while the run waits for an item. It counts as a lane, because the item may be taken before the promise
+   * resolves.
+   */
   let getting = 0
   let givenUp: Failure | undefined
 
@@ -48,7 +51,7 @@ export async function consume<T>(
         waitForWork()
         return
       }
-      // Empty and shut down. What is in flight may have been added again, so the run goes on while a lane does.
+      // The queue is shut down and empty. Items in flight may have been added again, so other lanes continue.
       if (work.shutdown) break
       void lane(work)
     }
@@ -68,7 +71,7 @@ export async function consume<T>(
         left()
       },
       (error) => {
-        // Either this run stopped, or a store of the caller's threw.
+        // Either this run stopped, or the caller's store threw.
         if (!stopped) giveUp(error)
         left()
       },
@@ -84,7 +87,7 @@ export async function consume<T>(
     }
   }
 
-  /** Handles one item after another for as long as there is one at once. */
+  /** Handles items one after the other, until none is queued. */
   async function lane(first: Work<T>): Promise<void> {
     laneCount++
     for (let work: Work<T> | undefined = first; work !== undefined; work = next()) {
@@ -140,12 +143,12 @@ export async function consume<T>(
   }
 }
 
-/** What was thrown, which may be undefined. */
+/** A thrown value, which may be undefined. */
 interface Failure {
   readonly error: unknown
 }
 
-/** Item after item; each is done when the next is asked for, and when the loop ends. */
+/** Iterates over items. An item is done when the caller requests the next one, or when the loop ends. */
 export function iterate<T>(queue: Source<T>): AsyncIterableIterator<T> {
   const leaving = new AbortController()
   const turns = takeTurns(queue, leaving.signal)

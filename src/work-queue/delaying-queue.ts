@@ -1,6 +1,6 @@
 /**
- * The delaying queue: an item may be added now and become pending later. It has one heap and one timer, and no timer when
- * nothing waits. When the timer fires, all that is due by then enters the queue in due order, as any `add` would.
+ * The delaying queue: an item that is added now can become pending later. It has one heap, and one timer while items
+ * wait. When the timer fires, all due items enter the queue in due order, as with `add`.
  */
 
 import { type HeapItem, PositionHeap } from '../core/position-heap.ts'
@@ -8,17 +8,17 @@ import { KeyMap } from './key-map.ts'
 import { type AddAfterOptions, type AddOptions, type DelayingQueueOptions, priorityOf } from './options.ts'
 import { WorkQueue } from './work-queue.ts'
 
-/** A delayed add, at most one per key; in the heap by its due time. */
+/** A delayed add, at most one per key. The heap orders it by its due time. */
 interface DelayedAdd<T> extends HeapItem {
   readonly key: unknown
   item: T
   priority: number
 }
 
-/** The longest a timer is set for: a stepped clock is noticed within it, and no delay is too long for a timer. */
+/** The longest time of a timer. It limits the effect of a stepped clock, and allows delays that a timer cannot have. */
 const longestTimerMs = 10_000
 
-/** client-go's delaying queue: of several delayed adds of one item the earliest stands. */
+/** client-go's delaying queue. Of several delayed adds of one item the earliest counts. */
 export class DelayingQueue<T> extends WorkQueue<T> {
   readonly #coalesce: boolean
   readonly #unref: boolean
@@ -46,13 +46,13 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     const delayed = this.#delayed.get(key)
     if (delayed !== undefined) {
       if (this.#coalesce) return this.#useUp(delayed, item, priority)
-      // The waiting add stays in force, but it must not bring an older payload back when it falls due.
+      // The waiting add remains, but it must not restore an older payload when it is due.
       delayed.item = item
     }
     return this.enter(key, item, priority)
   }
 
-  /** Makes an item pending `ms` from now. True: newly so; an earlier add of it may already be waiting. */
+  /** Makes an item pending `ms` from now. True: the add is new, even if the item is queued. False also after shutdown. */
   addAfter(item: T, ms: number, options?: AddAfterOptions): boolean {
     if (typeof ms !== 'number' || Number.isNaN(ms)) {
       throw new RangeError(`addAfter: the delay is ${String(ms)}; give milliseconds, Infinity for never.`)
@@ -64,7 +64,7 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     return fresh
   }
 
-  /** Takes a waiting add back. False: the item was not waiting. */
+  /** Cancels a waiting add. False: the item was not waiting. */
   cancelAfter(item: T): boolean {
     const delayed = this.#delayed.get(this.keyOf(item))
     if (delayed === undefined) return false
@@ -72,7 +72,7 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     return true
   }
 
-  /** When a waiting item falls due, on the queue's clock. */
+  /** When a waiting item is due, by the queue's clock. */
   readyAt(item: T): number | undefined {
     return this.#delayed.get(this.keyOf(item))?.at
   }
@@ -114,7 +114,7 @@ export class DelayingQueue<T> extends WorkQueue<T> {
   /** Adds an item now, in place of its waiting add. */
   #useUp({ key, priority: waitingPriority }: DelayedAdd<T>, item: T, priority: number): boolean {
     const entered = this.enter(key, item, Math.max(priority, waitingPriority))
-    // Looked up anew: a metrics hook may have called the queue meanwhile.
+    // Looked up again, because a metrics hook may have called the queue meanwhile.
     const present = this.#delayed.get(key)
     if (present !== undefined) this.#stopWaiting(present)
     return entered
@@ -129,7 +129,7 @@ export class DelayingQueue<T> extends WorkQueue<T> {
   /** Sets the timer if it would fire too late, or not at all. */
   #arm(): void {
     const dueAt = this.#heap.first?.at ?? Number.POSITIVE_INFINITY
-    // What never falls due needs no timer either, and must not keep the process alive.
+    // Items that are never due need no timer and must not keep the process alive.
     if (dueAt >= this.#timerAt) return
     const now = this.clock.now()
     const timerAt = Math.min(dueAt, now + longestTimerMs)
@@ -161,9 +161,9 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     try {
       this.enter(key, item, priority)
     } catch (error) {
-      // Only a store of the caller's can throw here, and no caller is there to catch it. The item waits again.
+      // Only the caller's store can throw here, and no caller can catch it. The item waits again.
       this.#wait(delayed, now + longestTimerMs)
-      console.error('A work queue could not take in an item that fell due; it is tried again:', error)
+      console.error('A work queue could not add a delayed item that is due; it tries again:', error)
     }
   }
 }

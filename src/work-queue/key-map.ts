@@ -1,18 +1,18 @@
-/** How many resting keys, or refills, a map of any size may have before it is made anew. */
+/** How many resting or refilled keys any map may have before it is rebuilt. */
 const few = 1_024
 /** The same for an empty map. */
 const fewOfNone = 64
 
 /**
- * A Map whose keys come and go for ever.
+ * A Map whose keys are added and removed constantly.
  *
- * V8 leaves a deleted entry in its hash chain until the map is rebuilt, and it rebuilds a map only when it has filled
- * up. A few keys that are entered and deleted over and over among a million others would walk past ever more of their
- * own remains: measured, from 0.3 to 100 microseconds an operation within seconds. So the map is rebuilt once as many
- * keys were entered after deletions as an eighth of its size.
+ * V8 leaves a deleted entry in its hash chain until it rebuilds the map, and it rebuilds a map only when the map is
+ * full. If a few keys among a million are entered and deleted repeatedly, each operation walks past more deleted
+ * entries: it slowed from 0.3 to 100 microseconds within seconds. So this class rebuilds the map when the number of
+ * keys that were entered after deletions exceeds an eighth of its size.
  *
- * A name that leaves rests: it keeps its entry, because the same names come back over and over. Names that do not come
- * back are dropped later in one walk. Objects never rest: a key must not keep them alive.
+ * A removed primitive key rests: it keeps its entry, because the same keys often return. Keys that do not return are
+ * dropped later in one walk. Objects never rest, because the map must not keep them alive.
  */
 export class KeyMap<V> {
   /** Undefined: the key rests. */
@@ -21,8 +21,8 @@ export class KeyMap<V> {
   #deletedCount = 0
   #refilledCount = 0
   /**
-   * Walks the keys from the first on. It lives as long as the map: what it has passed is gone or was entered again behind it,
-   * while a new walk would step over every hole that deleted keys left.
+   * Iterates over the keys from the first. It lives as long as the map: keys that it has passed are gone or were
+   * entered again at the end. A new iterator would step over every deleted entry.
    */
   #first: MapIterator<unknown> | undefined
 
@@ -34,12 +34,12 @@ export class KeyMap<V> {
     return this.#map.get(key)
   }
 
-  /** Changes the value of a key that is there. */
+  /** Changes the value of a present key. */
   set(key: unknown, value: V): void {
     this.#map.set(key, value)
   }
 
-  /** Enters a key that is not there. */
+  /** Enters an absent key. */
   enter(key: unknown, value: V): void {
     if (this.#deletedCount > 0 && ++this.#refilledCount > few + (this.#map.size >> 3)) this.#rebuild()
     const { size } = this.#map
@@ -47,7 +47,7 @@ export class KeyMap<V> {
     if (this.#map.size === size) this.#restingCount--
   }
 
-  /** Takes out a key that is there and may come back. */
+  /** Removes a present key that may return. */
   leave(key: unknown): void {
     if (typeof key === 'object' || typeof key === 'function') {
       this.delete(key)
@@ -59,7 +59,7 @@ export class KeyMap<V> {
     if (restingCount > (size === 0 ? fewOfNone : few + 4 * size)) this.#rebuild()
   }
 
-  /** Takes a key out for good. */
+  /** Removes a key permanently. */
   delete(key: unknown): void {
     if (!this.#map.delete(key)) return
     this.#deletedCount++
@@ -67,7 +67,7 @@ export class KeyMap<V> {
     if (this.#map.size === 0 && this.#deletedCount > fewOfNone) this.#rebuild()
   }
 
-  /** Deletes the key that was entered first, and returns its value; only while `size > 0`, and where no key rests. */
+  /** Deletes the key that was entered first and returns its value. Only while `size > 0` and no key rests. */
   takeFirst(): V | undefined {
     this.#first ??= this.#map.keys()
     const { value: key, done } = this.#first.next()

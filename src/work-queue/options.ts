@@ -11,7 +11,7 @@ export interface QueueOptions<T> {
   readonly queue?: Queue<T> | undefined
   /** @default systemClock */
   readonly clock?: Clock | undefined
-  /** Where to count and time; `{}` is enough to have timings in `stats()`. @default none */
+  /** The hooks for counts and times. `{}` adds the times to `stats()`. @default none */
   readonly metrics?: Metrics | undefined
 }
 
@@ -33,7 +33,7 @@ export interface DelayingQueueOptions<T> extends QueueOptions<T> {
 }
 
 export interface AddAfterOptions extends AddOptions {
-  /** Moves the due time either way, where otherwise the earliest stands. @default false */
+  /** Replaces the due time, earlier or later. Otherwise the earliest due time counts. @default false */
   readonly replace?: boolean | undefined
 }
 
@@ -42,7 +42,7 @@ export interface RunOptions<T> {
   readonly concurrency?: number | undefined
   /** Stops taking items; `run` resolves when the running handlers have ended. */
   readonly signal?: AbortSignal | undefined
-  /** Called with each failure. On a queue that does not retry, having one keeps `run` going. */
+  /** Called with each failure. On a queue that does not retry, `run` stops at a failure without it. */
   readonly onError?: ((error: unknown, item: T) => void) | undefined
   /** How often a failing item is tried again; rate limiting queues only. @default Infinity */
   readonly maxRetries?: number | undefined
@@ -67,7 +67,7 @@ export function resolveRunOptions<T>(options: RunOptions<T>): ResolvedRunOptions
 }
 
 export function priorityOf({ priority = 0 }: AddOptions): number {
-  // NaN compares with nothing, so an item that carried it could never be ranked.
+  // NaN is neither above nor below another number, so it cannot be ordered.
   if (typeof priority !== 'number' || Number.isNaN(priority)) {
     throw new RangeError(`A priority is a number, higher first; got ${String(priority)}.`)
   }

@@ -1,6 +1,6 @@
-/** client-go's ParallelizeUntil: a known number of pieces over a few workers. */
+/** client-go's ParallelizeUntil: divides a known number of pieces among workers. */
 
-/** Visits each piece once. A chunk stays with one worker, in order; the first failure or an abort ends it. */
+/** Works on each piece once. One worker does a chunk, in order. The first failure or an abort ends the work. */
 export async function parallelizeUntil(
   workers: number,
   pieces: number,

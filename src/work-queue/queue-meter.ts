@@ -1,8 +1,11 @@
-/** The metrics of a queue. Counts are pushed as they happen; ages are computed on request, so an idle queue has no timer. */
+/**
+ * The metrics of a queue. Counts are pushed as they happen; ages are computed on request, so an idle queue has no
+ * timer.
+ */
 import type { Clock } from '../core/clock.ts'
 import type { Entry } from './turn.ts'
 
-/** Where to count and time. Every member is optional; prom-client's children fit. */
+/** The hooks for counts and times. Every member is optional; metrics of prom-client fit. */
 export interface Metrics {
   readonly depth?: { inc(): void; dec(): void } | undefined
   readonly adds?: { inc(): void } | undefined
@@ -13,20 +16,20 @@ export interface Metrics {
 
 export interface QueueStats {
   name: string
-  /** All that is pending, items re-added while in flight included. */
+  /** All pending items, including items that were added again while in flight. */
   depth: number
   size: number
   processing: number
   waiting: number
   adds: number
   retries: number
-  /** The ages of all items in flight, added up; only with `metrics`. */
+  /** The sum of the ages of all items in flight; only with `metrics`. */
   unfinishedWorkSeconds?: number
   /** The age of the oldest item in flight; only with `metrics`. */
   longestRunningProcessorSeconds?: number
 }
 
-/** Times the turns of a queue that has `metrics`. A queue without has no meter and pays nothing. */
+/** Measures the turns of a queue with `metrics`. A queue without `metrics` has no meter and no cost. */
 export class Meter {
   readonly #metrics: Metrics
   readonly #clock: Clock
@@ -61,7 +64,7 @@ export class Meter {
     this.#call((metrics) => metrics.retries?.inc())
   }
 
-  /** The ages of what is in flight, in seconds. */
+  /** The ages of the items in flight, in seconds. */
   ages(): Pick<QueueStats, 'unfinishedWorkSeconds' | 'longestRunningProcessorSeconds'> {
     const now = this.#clock.now()
     let sum = 0
@@ -80,7 +83,7 @@ export class Meter {
     return Math.max(0, now - then) / 1_000
   }
 
-  /** A hook that throws must not leave the queue half-way through a step, nor be passed over in silence. */
+  /** Calls a hook. Its error must not interrupt a step of the queue, and is logged. */
   #call(hook: (metrics: Metrics) => void): void {
     try {
       hook(this.#metrics)

@@ -5,10 +5,10 @@ import type { Entry } from './turn.ts'
 
 /** The stores that decide which entry is next. */
 
-/** What a WorkQueue asks of a store. It holds each pending entry once. */
+/** The store of a WorkQueue. It holds each pending entry once. */
 export interface Queue<T> {
   push(entry: Entry<T>): void
-  /** Added again while in the store: the entry carries its newest item and its highest priority. */
+  /** Called when an entry in the store was added again: it now has its newest item and its highest priority. */
   touch(entry: Entry<T>, previousPriority: number): void
   /** The next entry; only called while `size > 0`. */
   pop(): Entry<T>
@@ -18,36 +18,36 @@ export interface Queue<T> {
 /**
  * Entries by priority, the highest level first.
  *
- * An entry whose priority rises gets a position at the end of its new level; the position it had turns stale and is
- * passed over when its time comes. Which positions are stale needs no book-keeping: an entry belongs to the level
- * that its priority names and to no other. They are swept out before they outnumber the live ones.
+ * An entry whose priority rises gets a position at the end of its new level. Its old position becomes stale and is
+ * skipped later. A position is stale if the entry's priority differs from the level, so no further record is needed.
+ * Stale positions are removed before they outnumber the live ones.
  */
 
-/** The positions of one level in the order in which they are served, stale ones among them. */
+/** The positions of one level, including stale ones, in the order in which they are served. */
 export interface Lane<T> {
   readonly size: number
   push(entry: Entry<T>): void
-  /** The entry was raised out of this level; the position it had is stale from now on. */
+  /** Called when the entry's priority rose: its position in this level is now stale. */
   leave(entry: Entry<T>): void
   /** The next position; only while `size > 0`. */
   shift(): Entry<T>
-  /** Drops the positions that do not pass. */
+  /** Drops the positions for which `passes` is false. */
   keep(passes: (entry: Entry<T>) => boolean): void
 }
 
-/** In the heap by its priority, the highest first. */
+/** A priority level. The heap orders levels by priority, the highest first. */
 interface Level<T> extends HeapItem {
   readonly priority: number
   readonly lane: Lane<T>
 }
 
-/** How many stale positions are not worth a sweep. */
+/** With fewer stale positions than this, a sweep is not worthwhile. */
 const spareStale = 32
 
 export abstract class Levels<T> {
   readonly #laneFor: (priority: number) => Lane<T>
   readonly #levels = new Map<number, Level<T>>()
-  /** Nearly always there is one. */
+  /** Usually it has one level. */
   readonly #ranks = new PositionHeap<Level<T>>()
   #size = 0
   #stale = 0
@@ -85,7 +85,7 @@ export abstract class Levels<T> {
         continue
       }
       this.#size--
-      // Stale positions would keep entries alive that were taken long ago.
+      // Stale positions would keep taken entries in memory.
       if (this.#size === 0 && this.#stale > 0) this.#sweep()
       return entry
     }
@@ -128,7 +128,7 @@ export class FifoQueue<T> extends Levels<T> implements Queue<T> {
   }
 }
 
-/** By priority, then groups in turn: a group with a thousand items makes another group wait for one. */
+/** By priority, then one item of each group in turn: a group with many items delays another group by one item only. */
 export class FairQueue<T> extends Levels<T> implements Queue<T> {
   constructor(groupOf: (item: T) => unknown) {
     super((priority) => new Groups(groupOf, priority))
@@ -137,7 +137,7 @@ export class FairQueue<T> extends Levels<T> implements Queue<T> {
 
 /** One level of a FifoQueue. */
 class Ages<T> extends Ring<Entry<T>> implements Lane<T> {
-  /** The position it had is known to be stale by the entry's priority. */
+  /** Nothing to do: the entry's priority shows that its position is stale. */
   leave(): void {}
 }
 
@@ -148,14 +148,14 @@ interface Group<T> {
 }
 
 /**
- * One level of a FairQueue. A group stands in `#turns` while it has entries; one whose entries are all stale is out
- * of `#groups`, so that its next entry begins a new group at the end.
+ * One level of a FairQueue. A group is in `#turns` while it has entries. If all its entries are stale, it is not in
+ * `#groups`, so that its next entry begins a new group at the end.
  */
 class Groups<T> implements Lane<T> {
   readonly #groupOf: (item: T) => unknown
   readonly #priority: number
   readonly #groups = new KeyMap<Group<T>>()
-  /** Where an entry is; its item, and with it what `groupOf` says, may have been renewed since. */
+  /** The group of each entry. `groupOf` may answer another group, because the entry's item may have changed since. */
   readonly #homes = new Map<Entry<T>, Group<T>>()
   readonly #turns = new Ring<Group<T>>()
   #size = 0

@@ -1,4 +1,4 @@
-/** Promises that wait for the queue: getters in their order, and callers who wait for a smaller size. */
+/** Promises that wait for the queue: getters in order, and callers that wait for a smaller size. */
 import { KeyMap } from './key-map.ts'
 import type { SignalOptions } from './options.ts'
 
@@ -8,7 +8,7 @@ interface Wait<V> {
   readonly resolve: (value: V) => void
 }
 
-/** Makes the promise of a wait: `enter` when it begins, `leave` when its signal ends it first. */
+/** Creates the promise of a wait. Calls `enter` when the wait begins, and `leave` when its signal aborts it. */
 function waitFor<V>(
   signal: AbortSignal | undefined,
   enter: (wait: Wait<V>) => void,
@@ -35,7 +35,7 @@ function waitFor<V>(
   })
 }
 
-/** Waits, first come first served. A wait that aborts in the middle costs no more than one that is served. */
+/** Waits, first come, first served. An abort of any wait costs no more than serving it. */
 export class WaitList<V> {
   readonly #waits = new KeyMap<Wait<V>>()
 
@@ -57,7 +57,7 @@ export class WaitList<V> {
   }
 }
 
-/** Callers who wait until a count falls below the limit that each of them gave. */
+/** Callers that wait until a count is below their own limit. */
 export class LimitWaits {
   readonly #limits = new Map<Wait<void>, number>()
 

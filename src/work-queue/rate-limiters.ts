@@ -10,19 +10,19 @@ import {
   resolveRunOptions,
 } from './options.ts'
 
-/** How long a failing item waits before it is tried again. */
+/** Rate limiters: they decide how long a failed item waits before its next try. */
 
 /** Queues pass `key(item)` as the second argument, so that limiters count by the queue's identity. */
 export interface RateLimiter<T> {
-  /** The wait in milliseconds; counts a failure. Infinity: never. */
+  /** Counts a failure and answers the wait in milliseconds. Infinity: never. */
   when(item: T, key?: unknown): number
-  /** The item succeeded, or is given up: its failures no longer count. */
+  /** Forgets the failures of an item that succeeded or was given up. */
   forget(item: T, key?: unknown): void
-  /** How often the item has failed since it was last forgotten. */
+  /** How often the item failed since it was last forgotten. */
   numRequeues(item: T, key?: unknown): number
 }
 
-/** Failures by key. With `maxItems` it keeps those that failed most recently. */
+/** Failures by key. With `maxItems` it keeps the most recent ones. */
 class Failures {
   readonly #counts = new KeyMap<number>()
   readonly #maxItems: number
@@ -36,11 +36,11 @@ class Failures {
     return this.#counts.get(key) ?? 0
   }
 
-  /** Counts one more; answers how many there were before. */
+  /** Counts one more failure and answers the count before. */
   add(key: unknown): number {
     const before = this.count(key)
     const isBounded = this.#maxItems !== Number.POSITIVE_INFINITY
-    // Entered anew, so that the one that failed longest ago comes first.
+    // Entered again, so that the key with the oldest failure comes first.
     if (isBounded && before > 0) this.#counts.delete(key)
     if (isBounded || before === 0) this.#counts.enter(key, before + 1)
     else this.#counts.set(key, before + 1)
@@ -53,7 +53,7 @@ class Failures {
   }
 }
 
-/** `base * 2^failures`, up to `max`, per item; with `jitter`, up to that share less. */
+/** Waits `base * 2^failures`, up to `max`, per item. `jitter` shortens the wait by up to that share. */
 export class ItemExponentialFailureRateLimiter<T> implements RateLimiter<T> {
   readonly #baseDelay: number
   readonly #maxDelay: number
@@ -81,7 +81,7 @@ export class ItemExponentialFailureRateLimiter<T> implements RateLimiter<T> {
 
   when(item: T, key: unknown = item): number {
     const failures = this.#failures.add(key)
-    // Zero times an overflowed power would be NaN; client-go turns it into a hot loop.
+    // Zero times an infinite power is NaN. In client-go it becomes a busy loop.
     if (this.#baseDelay === 0) return 0
     const ms = Math.min(this.#baseDelay * 2 ** failures, this.#maxDelay)
     return this.#jitter === 0 ? ms : ms * (1 - this.#jitter * this.#random())
@@ -131,7 +131,7 @@ export class ItemFastSlowRateLimiter<T> implements RateLimiter<T> {
   }
 }
 
-/** A token bucket that all items share. It goes into debt: each wait is booked behind the ones before it. */
+/** A token bucket that all items share. Its tokens may become negative: each wait follows the waits before it. */
 export class BucketRateLimiter<T> implements RateLimiter<T> {
   readonly #perSecond: number
   readonly #burst: number
@@ -152,7 +152,7 @@ export class BucketRateLimiter<T> implements RateLimiter<T> {
   when(_item: T, _key?: unknown): number {
     if (this.#perSecond === Number.POSITIVE_INFINITY) return 0
     this.#refill()
-    // Without a burst, or with no rate to pay a debt from, the wait would never end: nothing is booked.
+    // Without a burst, or without a rate and tokens, the wait would never end, so no token is taken.
     const payable = this.#burst > 0 && (this.#perSecond > 0 || this.#tokens >= 1)
     if (!payable) return Number.POSITIVE_INFINITY
     this.#tokens -= 1
@@ -165,7 +165,7 @@ export class BucketRateLimiter<T> implements RateLimiter<T> {
     return 0
   }
 
-  /** A clock that went backwards adds nothing, and counting goes on from where it is now. */
+  /** Adds tokens for the passed time. If the clock went backwards, it adds none and counts from the present time. */
   #refill(): void {
     const now = this.#clock.now()
     const passedMs = Math.max(0, now - this.#filledAt)
@@ -174,7 +174,7 @@ export class BucketRateLimiter<T> implements RateLimiter<T> {
   }
 }
 
-/** Asks every limiter; the longest wait and the highest count stand. */
+/** Combines limiters: the longest wait and the highest count apply. */
 export class MaxOfRateLimiter<T> implements RateLimiter<T> {
   readonly #limiters: readonly RateLimiter<T>[]
 
@@ -195,7 +195,7 @@ export class MaxOfRateLimiter<T> implements RateLimiter<T> {
   }
 }
 
-/** Another limiter's wait, cut off at `maxDelay`. */
+/** Limits the wait of another limiter to `maxDelay`. */
 export class WithMaxWaitRateLimiter<T> implements RateLimiter<T> {
   readonly #limiter: RateLimiter<T>
   readonly #maxDelay: number
@@ -236,7 +236,7 @@ function delay(name: string, ms: number): number {
   return ms
 }
 
-/** The rate limiting queue: a failing item comes back after a wait that its limiter decides. */
+/** The rate limiting queue: a failed item is added again after the wait of its limiter. */
 
 export interface RateLimitingQueueOptions<T> extends DelayingQueueOptions<T> {
   /** @default defaultControllerRateLimiter, on the queue's clock */
@@ -252,15 +252,15 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
     this.rateLimiter = options.rateLimiter ?? defaultControllerRateLimiter(options.clock)
   }
 
-  /** Adds an item after the wait its limiter asks for, counting a failure. False as for `addAfter`. */
+  /** Counts a failure and adds the item after the wait of its limiter. False as for `addAfter`. */
   addRateLimited(item: T, options: AddOptions = {}): boolean {
     const priority = priorityOf(options)
-    // Asked only now: what is refused must not count as a failure.
+    // The limiter is called after this check, because a refused add must not count as a failure.
     if (this.shuttingDown) return false
     return this.addAfter(item, this.rateLimiter.when(item, this.keyOf(item)), { priority })
   }
 
-  /** Clears an item's failures. It takes back no pending add and is no substitute for `done`. */
+  /** Clears an item's failures. It does not cancel a pending add and does not replace `done`. */
   forget(item: T): void {
     this.rateLimiter.forget(item, this.keyOf(item))
   }
@@ -270,7 +270,7 @@ export class RateLimitingQueue<T> extends DelayingQueue<T> {
     return this.rateLimiter.numRequeues(item, this.keyOf(item))
   }
 
-  /** As on any queue, and: success forgets, failure tries again up to `maxRetries` times. */
+  /** Runs the handler as on any queue. A success forgets the item; a failure is retried up to `maxRetries` times. */
   override async run(handler: (item: T) => unknown, options: RunOptions<T> = {}): Promise<void> {
     const resolved = resolveRunOptions(options)
     await consume(this, handler, resolved, {

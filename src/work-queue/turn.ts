@@ -1,15 +1,15 @@
 /**
- * A turn is one pending add on its way through the queue: the store keeps it as an `Entry`, the getter receives it as
- * `Work`. It is one object for both, so "this turn only" is plain identity: a later consumer of the item has another one.
+ * A turn is one pending add in the queue: the store holds it as an `Entry`, the getter receives it as `Work`. Both are
+ * the same object, so identity tells turns apart: a later consumer of the item has another turn.
  */
 
-/** One pending add, as a store sees it. The queue may raise its priority and renew its item; see `touch`. */
+/** One pending add in a store. The queue may raise its priority and replace its item; see `touch`. */
 export interface Entry<T> {
   readonly item: T
   readonly priority: number
 }
 
-/** An item in flight. Disposing of it is `done` for this turn only, and may be repeated. */
+/** An item in flight. Disposing it calls `done` for this turn only. A second call has no effect. */
 export interface Work<T> extends Disposable {
   readonly shutdown: false
   readonly item: T
@@ -28,19 +28,19 @@ export const noWork: NoWork = Object.freeze({
   [Symbol.dispose]() {},
 })
 
-/** Takes a turn back when it is over. */
+/** Ends turns. */
 export interface TurnOwner<T> {
   end(turn: Turn<T>): void
 }
 
 export class Turn<T> implements Work<T>, Entry<T> {
-  /** Kept, so that an item whose key changes while it is in flight still ends its own turn. */
+  /** Stored, so that an item whose key changes while it is in flight still ends its own turn. */
   readonly key: unknown
   item: T
   priority: number
   /** The turn that was added while this one is in flight. */
   next: Turn<T> | undefined = undefined
-  /** Set while the turn is in flight, which it is once: a later consumer of the item has another turn. */
+  /** Set while the turn is in flight. A turn is in flight once. */
   #owner: TurnOwner<T> | undefined = undefined
 
   constructor(key: unknown, item: T, priority: number) {
@@ -49,12 +49,12 @@ export class Turn<T> implements Work<T>, Entry<T> {
     this.priority = priority
   }
 
-  // On the prototype, so that it costs a queued item no memory.
+  // A getter on the prototype uses no memory in queued items.
   get shutdown(): false {
     return false
   }
 
-  // Static, so that a caller who holds the work cannot call them on it.
+  // Static, so that a caller cannot call them on its work.
   static begin<T>(turn: Turn<T>, owner: TurnOwner<T>): void {
     turn.#owner = owner
   }

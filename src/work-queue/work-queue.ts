@@ -8,8 +8,8 @@
  *                     +------------- added again <------------+
  *
  * Each key that is queued or in flight has one turn in `#turns`. A key that is added again while in flight has a second
- * turn, the `next` of the first, which takes its place and enters the store when `done` is called. Each call runs to its
- * end, or to a point where everything is consistent, before other code runs. So there is nothing to lock.
+ * turn, the `next` of the first. When `done` is called, the second turn replaces the first and enters the store. Other
+ * code runs only after a call has ended, or at points where the state is consistent. So no lock is needed.
  */
 import { type Clock, systemClock } from '../core/clock.ts'
 import { consume, iterate } from './consume.ts'
@@ -37,7 +37,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
 
   /** By key: the turn that is queued or in flight. */
   readonly #turns = new KeyMap<Turn<T>>()
-  /** What is queued, in the order in which it is taken. */
+  /** The queued turns, in the order in which they are taken. */
   readonly #store: Queue<T>
   #processing = 0
   /** How many turns in flight have a next one. */
@@ -61,17 +61,17 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     this.#store = queue
   }
 
-  /** Ready to be taken. Items added again while in flight are left out; `stats().depth` counts them. */
+  /** How many items are queued. Items added again while in flight are not included; `stats().depth` counts them. */
   get size(): number {
     return this.#store.size
   }
 
-  /** Taken and not yet done. */
+  /** How many items are in flight. */
   get processing(): number {
     return this.#processing
   }
 
-  /** Delayed; always 0 on a plain queue. */
+  /** How many items are delayed; always 0 on a plain queue. */
   get waiting(): number {
     return 0
   }
@@ -80,14 +80,16 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return this.#shuttingDown
   }
 
-  /** Makes an item pending. False: it already was (its payload and priority are renewed), or shut down. */
+  /**
+   * Makes an item pending. False: it already was, so its payload and priority are updated; or the queue is shut down.
+   */
   add(item: T, options?: AddOptions): boolean {
     const priority = options === undefined ? 0 : priorityOf(options)
     if (this.#shuttingDown) return false
     return this.enter(this.keyOf(item), item, priority)
   }
 
-  /** Takes the next item, waiting for one; rejects with the signal's reason when it aborts first. */
+  /** Takes the next item, and waits for one if necessary. Rejects with the signal's reason if it aborts first. */
   get(options?: SignalOptions): Promise<Work<T> | NoWork> {
     if (options?.signal?.aborted) return Promise.reject(options.signal.reason)
     try {
@@ -106,7 +108,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return turn
   }
 
-  /** Ends the turn of an item in flight. False, and no effect: it is not in flight. */
+  /** Ends the turn of an item in flight. False: the item is not in flight. */
   done(item: T): boolean {
     const turn = this.#turns.get(this.keyOf(item))
     if (turn === undefined || !Turn.isInFlight(turn)) return false
@@ -114,7 +116,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return true
   }
 
-  /** Refuses further adds, drops what waits, lets getters go; what is queued is still handed out. */
+  /** Refuses further adds, drops delayed items, and ends waiting getters. Queued items can still be taken. */
   shutDown(): void {
     this.close()
     this.#drains.update(0)
@@ -134,7 +136,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return this.shutDownWithDrain()
   }
 
-  /** Takes item after item until shut down and empty; each is done when the next is asked for. */
+  /** Takes items until the queue is shut down and empty. An item is done when the caller requests the next one. */
   [Symbol.asyncIterator](): AsyncIterableIterator<T> {
     return iterate(this)
   }
@@ -149,7 +151,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     if (!this.#isIdle() || options.signal?.aborted) await this.#idleWaits.wait(1, options)
   }
 
-  /** Resolves when fewer than `limit` items are ready to be taken: back-pressure for producers. */
+  /** Resolves when fewer than `limit` items are queued: back-pressure for producers. */
   async onSizeLessThan(limit: number, options: SignalOptions = {}): Promise<void> {
     if (!(limit > 0)) throw new RangeError(`onSizeLessThan: no size is ever below ${limit}; give 1 or more.`)
     if (this.size >= limit || options.signal?.aborted) await this.#sizeWaits.wait(limit, options)
@@ -172,7 +174,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return this.#key === undefined ? item : this.#key(item)
   }
 
-  /** Whether a key is queued or added again; in flight alone is not pending. */
+  /** Whether a key is queued, or added again while in flight. */
   protected isPending(key: unknown): boolean {
     const turn = this.#turns.get(key)
     return turn !== undefined && (!Turn.isInFlight(turn) || turn.next !== undefined)
@@ -183,13 +185,13 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     this.#meter?.retried()
   }
 
-  /** What both ways to shut down share. */
+  /** The common part of both shutdowns. */
   protected close(): void {
     this.#shuttingDown = true
     while (!this.#getters.isEmpty) this.#getters.serve(noWork)
   }
 
-  /** Makes an item pending. A store that throws leaves everything as it was. */
+  /** Makes an item pending. If the store throws, nothing changes. */
   protected enter(key: unknown, item: T, priority: number): boolean {
     const turn = this.#turns.get(key)
     if (turn === undefined) {
@@ -212,7 +214,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
   }
 
   #queue(turn: Turn<T>): void {
-    // Recorded first, so that a store which calls the queue finds it there.
+    // Recorded first, so that a store that calls the queue finds the turn.
     this.#turns.enter(turn.key, turn)
     try {
       this.#store.push(turn)
@@ -224,7 +226,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     if (!this.#getters.isEmpty) this.#serveGetters()
   }
 
-  /** A queued item was added again. */
+  /** Updates a queued item that was added again. */
   #renew(turn: Turn<T>, item: T, priority: number): void {
     const { item: previousItem, priority: previousPriority } = turn
     turn.item = item
@@ -250,7 +252,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     return turn
   }
 
-  /** Reports a turn that a consumer has taken. Hooks are the caller's code and may call the queue. */
+  /** Reports a taken turn. Hooks are the caller's code and may call the queue. */
   #taken(turn: Turn<T>): void {
     this.#meter?.taken(turn)
     this.#sizeWaits.update(this.#store.size)
@@ -270,7 +272,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     else this.#queueNext(turn, turn.next)
     Turn.end(turn)
     this.#processing--
-    // From here on everything is consistent: hooks are the caller's code and may call the queue.
+    // From here the state is consistent, because hooks are the caller's code and may call the queue.
     this.#meter?.done(turn)
     if (!this.#getters.isEmpty) this.#serveGetters()
     if (this.#isIdle()) {
@@ -279,7 +281,7 @@ export class WorkQueue<T> implements AsyncIterable<T>, AsyncDisposable, Disposab
     }
   }
 
-  /** Puts the turn that was added again in the place of the one that ends. A store that throws changes nothing. */
+  /** Replaces the ending turn by the one that was added again. If the store throws, nothing changes. */
   #queueNext(ending: Turn<T>, next: Turn<T>): void {
     ending.next = undefined
     this.#againCount--
