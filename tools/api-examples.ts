@@ -29,6 +29,7 @@ export const apiExamples: Readonly<Record<string, ApiExample>> = {
   checkHeld: { body: { items: [{ id, token }] } },
   addAlerts: { body: { name: 'on-call', channel, digestMs: '30s' } },
   removeAlerts: { params: { id } },
+  getErrorGroup: { params: { fingerprint: '9f86d081884c7d65' } },
   waitForJobs: { body: { ids: [id], waitMs: 20_000 } },
   jobEvents: { query: { queues: 'default,mail' } },
   retryDeadJobs: { body: { queue: 'default', limit: 100 } },

@@ -273,9 +273,8 @@ const headerParameters = {
     name: 'Last-Event-ID',
     in: 'header',
     required: false,
-    description:
-      'The id of the last event that was read, as the stream gave it: the stream continues behind it, or sends `reset`.',
-    schema: { type: 'string', pattern: '^[0-9a-z.]{1,100}$' },
+    description: 'The id of the last event that was read: the stream continues behind it, or sends `reset`.',
+    schema: { type: 'string', pattern: '^(?:[0-9]{1,15}|[1-8][0-9]{15})$' },
   },
 } as const
 
