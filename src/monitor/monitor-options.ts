@@ -3,25 +3,28 @@ import { invalidArgument } from '../core/errors.ts'
 import { duration, show, text, whole, withDefaults } from '../core/options.ts'
 import { parseAddressRules } from './delivery/address-rules.ts'
 
-/** How a box's monitor behaves. */
+/** The options of a box's monitor. */
 export interface MonitorOptions {
-  /** How long a report has its task before another may take it up; it is renewed while the report goes on. @default 30_000 */
+  /** The lease of a report on its task; the report renews it while it runs. @default 30_000 */
   readonly lockTtlMs?: Duration | undefined
-  /** How long the same state is not notified again, where a subscription does not say. @default 300_000 */
+  /** How long the same state is not notified again, unless a subscription sets it. @default 300_000 */
   readonly notificationIntervalMs?: Duration | undefined
   /** How long the same change counts as the same event. @default 300_000 */
   readonly eventDedupTtlMs?: Duration | undefined
-  /** How long a task that was reported is known. @default 86_400_000 */
+  /** How long the monitor remembers a reported task. @default 86_400_000 */
   readonly taskKeepMs?: Duration | undefined
   /** How long decisions and settled notifications are kept. @default 604_800_000 */
   readonly keepMs?: Duration | undefined
-  /** Venues that are decided and written together. @default 100 */
+  /** The subjects that are decided and written together. @default 100 */
   readonly batchSize?: number | undefined
-  /** Batches under way at once. @default 10 */
+  /** The batches in progress at once. @default 10 */
   readonly maxConcurrent?: number | undefined
-  /** Fields of states that are no change: `updatedAt`, or with their path `offer.seenAt` or `/offer/seenAt`. @default none */
+  /**
+   * Fields of states that the comparison ignores: `updatedAt`, or a path such as `offer.seenAt` or `/offer/seenAt`.
+   * @default none
+   */
   readonly ignore?: readonly string[] | undefined
-  /** Addresses and ranges that channels may reach although they are not public: '127.0.0.0/8'. @default none */
+  /** Private addresses and ranges that channels may reach, such as '127.0.0.0/8'. @default none */
   readonly allowPrivate?: readonly string[] | undefined
 }
 
@@ -41,7 +44,7 @@ export const monitorDefaults: Required<{
 
 type ListOption = 'ignore' | 'allowPrivate'
 
-/** Options that are whole and checked; spans are in milliseconds. */
+/** Complete and checked options; spans are in milliseconds. */
 export type ResolvedMonitorOptions = Readonly<
   Record<Exclude<keyof MonitorOptions, ListOption>, number> & Record<ListOption, readonly string[]>
 >
@@ -58,7 +61,7 @@ export function resolveMonitorOptions(options: MonitorOptions = {}): ResolvedMon
   const span = (name: keyof MonitorOptions, min: number, max: number) =>
     duration(`monitor.${name}`, given[name], { min, max })
   const allowPrivate = textList('monitor.allowPrivate', given.allowPrivate)
-  // Read once more with every channel; a mistake in it throws here.
+  // Every channel parses this list again. Parse it here too, so that a mistake throws at once.
   parseAddressRules(allowPrivate)
   return Object.freeze({
     lockTtlMs: span('lockTtlMs', 100, day),
@@ -73,12 +76,12 @@ export function resolveMonitorOptions(options: MonitorOptions = {}): ResolvedMon
   })
 }
 
-/** Paths of fields, each as `offer.seenAt`. */
+/** Returns paths of fields in the form `offer.seenAt`. */
 export function resolveIgnore(name: string, value: unknown): readonly string[] {
   return textList(name, value).map((path) => (path.startsWith('/') ? fromPointer(path) : path))
 }
 
-/** `/offer/seen~1at` as `offer.seen/at`. */
+/** Converts `/offer/seen~1at` into `offer.seen/at`. */
 function fromPointer(pointer: string): string {
   const parts = pointer.slice(1).split('/')
   return parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~')).join('.')

@@ -33,7 +33,7 @@ export interface ShownNotification
       NotificationRecord,
       keyof SubjectName | 'stateHash' | 'windowMs' | 'channel' | 'from' | 'to' | 'error'
     > {
-  /** The subscription's name and where it goes; null: it has ended. */
+  /** The subscription's name and channel; null: the subscription has ended. */
   readonly subscription: string | null
   readonly channel: string | null
   readonly from: unknown
@@ -48,7 +48,7 @@ export interface ShownDecision
   /** The states; `from` is null for a subject that was not known. */
   readonly from: unknown
   readonly to: unknown
-  /** What became of it for each subscription. */
+  /** The verdict for each subscription. */
   readonly verdicts: readonly ShownVerdict[]
 }
 
@@ -60,7 +60,7 @@ export interface ShownVerdict {
   readonly notificationId: string | null
 }
 
-/** A decision with what became of its notifications. */
+/** A decision with its notifications. */
 export interface ExplainedDecision extends Omit<ShownDecision, 'verdicts'> {
   readonly verdicts: readonly (ShownVerdict & { readonly notification: ShownNotification | null })[]
 }
@@ -73,18 +73,18 @@ export interface ShownSubject extends ShownPlace {
 
 /** A notification of one state of a subject to one subscription: sent, or on its way. */
 export interface ShownWindow extends Omit<WindowRecord, 'stateHash'> {
-  /** The subscription's name; null: it has ended. */
+  /** The subscription's name; null: the subscription has ended. */
   readonly subscription: string | null
-  /** The state that it is about. Left out when it is not known any more: its notification is older than `keepMs`. */
+  /** The notified state. Left out if the notification, which has the state, is older than `keepMs`. */
   readonly state?: unknown
   readonly isPresentState: boolean
 }
 
 /** Why subscribers were notified of a subject, or not. */
 export interface Explanation extends ShownPlace {
-  /** Null: it was never reported. */
+  /** Null: the subject was never reported. */
   readonly present: Pick<ShownSubject, 'state' | 'observedAt' | 'changedAt'> | null
-  /** Who was notified what of it lately, or is about to be, and until when that is not notified again. */
+  /** The recent and pending notifications, and the time until which each is not repeated. */
   readonly windows: readonly ShownWindow[]
   /** Newest first. */
   readonly decisions: readonly ExplainedDecision[]
@@ -122,7 +122,7 @@ export function showSubject({ state, observedAt, changedAt, ...place }: SubjectR
   return { ...showPlace(place), state: JSON.parse(state), observedAt, changedAt }
 }
 
-/** `notices` are the notifications of the windows: they know the states. */
+/** `notices` are the notifications of the windows, which have the states. */
 export function showWindows(
   known: KnownSubject | undefined,
   notices: readonly NotificationRecord[],
@@ -144,18 +144,18 @@ export function showWindows(
   })
 }
 
-/** A decision of an earlier version holds long states shortened, which is no JSON: that text is shown as it is. */
+/** An earlier version shortened long states, so their text is no JSON: it is shown as text. */
 function decodeState(text: string): unknown {
   return parseJson(text, text)
 }
 
-/** What needs an operator, by subscription. */
+/** The problems for an operator, by subscription. */
 export interface MonitorProblems {
-  /** Subscriptions with notifications that were given up. Those of ended subscriptions are not counted. */
+  /** Subscriptions with dead notifications. Ended subscriptions are not counted. */
   readonly dead: readonly DeadNotifications[]
-  /** Subscriptions whose channel cannot be opened here: their notifications wait, or die when the seal is broken. */
+  /** Subscriptions whose channel this process cannot open. Their notifications wait, or die if the seal is broken. */
   readonly unreadable: readonly UnreadableChannel[]
-  /** How many subscriptions keep their secrets in plain. */
+  /** The number of subscriptions whose secrets are stored in plain text. */
   readonly plain: number
 }
 
@@ -169,7 +169,7 @@ export interface DeadNotifications extends DeadCount {
 export interface UnreadableChannel {
   readonly subscriptionId: string
   readonly subscription: string
-  /** `secret_sealed`: another key opens it. `seal_broken`: no key does. */
+  /** `secret_sealed`: another key opens it. `seal_broken`: no key opens it. */
   readonly code: string
   readonly message: string
 }
@@ -194,11 +194,11 @@ export function findProblems({ subscribers }: RuleBook, counts: readonly DeadCou
 interface PageOptions {
   /** @default 50, at most 500 */
   readonly limit?: number | undefined
-  /** Where the page before ended, as it said. */
+  /** The cursor of the previous page. */
   readonly cursor?: string | null | undefined
 }
 
-/** A whole place in either form, or nothing of it. */
+/** Filters by a complete subject in either form, or by no subject. */
 export interface ListDecisionsOptions extends GivenPlace, PageOptions {
   readonly reason?: Reason | undefined
 }
@@ -281,7 +281,7 @@ function resolveSubject(
   return place === undefined ? {} : { subject: place.subject }
 }
 
-/** The last subject of a page, as text that can stand in an address as it is. */
+/** Encodes the last subject of a page as text for a URL. */
 export function encodeCursor({ source, group, name }: Omit<SubjectName, 'subject'>): string {
   return Buffer.from(JSON.stringify([source, group, name])).toString('base64url')
 }

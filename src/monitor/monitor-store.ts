@@ -1,75 +1,79 @@
 import type { NewJob } from '../jobs/index.ts'
 
 /**
- * What the monitor asks of a backend: all of it in the SQL store, because a decision and what it leads to commit
- * together. A store keeps rows and compares versions; whether something is notified, and why not, is decided in decide.ts.
+ * The store of the monitor. All its rows are in the SQL store, because a decision and its notifications commit
+ * together. The store keeps rows and compares versions; decide.ts decides whether a change is notified.
  *
- * A report is decided on what `known` answers. `write` takes it only if nothing of that changed meanwhile, so no row is locked
- * while the service decides.
+ * The service decides about a report on the answer of `known`. `write` succeeds only if none of that changed meanwhile,
+ * so no row is locked while the service decides.
  *
- * A subject (source, time slot, venue) is named by the SHA-256 of its parts in hexadecimal, a state by the SHA-256 of its
- * canonical form. What users gave (states, channels, matchers) comes and goes as JSON text. Times are the store's clock.
+ * The key of a subject is the SHA-256 of its parts in hexadecimal; the key of a state is the SHA-256 of its canonical
+ * form. States, channels and matchers are JSON text. Times are of the store's clock.
  */
 export interface MonitorStore {
   /**
-   * What is known of these subjects, in order, and the revision of the rules. The revision is read first, then the subjects, then
-   * their windows: a report that commits meanwhile raises a version, and `write` refuses what was decided on the older one.
+   * Reads these subjects, in order, and the revision of the rules. The store reads the revision first, then the
+   * subjects, then their windows. A report that commits meanwhile raises a version, so `write` refuses the decision on
+   * the older one.
    */
   known(ask: KnownAsk): Promise<Known>
   /** Writes everything in one transaction, or nothing. */
   write(batch: ReportBatch): Promise<BatchAnswer>
 
-  /** Subscriptions and silences (those that have not ended), and the number that rises with every change of them. */
+  /** The subscriptions and silences that have not ended, and a revision that rises with each change of them. */
   rules(): Promise<Rules>
   subscribe(subscription: NewSubscription): Promise<void>
-  /** False: no such. Its `pending` notifications are cancelled in the same step, as by `cancelled` below. */
+  /** Also cancels its `pending` notifications in the same step. Returns false if there is none with this id. */
   unsubscribe(id: string): Promise<boolean>
-  /** Replaces the channel of a subscription if it is still `from`. It changes no rule: the revision stays. */
+  /** Replaces the channel of a subscription if it is still `from`. No rule changes, so the revision stays. */
   rewriteChannel(id: string, from: string, to: string): Promise<boolean>
   silence(silence: NewSilence): Promise<void>
   unsilence(id: string): Promise<boolean>
 
   /**
-   * Takes a channel for one sender, under a lease. A sender that finds it taken leaves word (`wanted`), so that its holder
-   * looks again before it lets go. Taking the channel clears the word; the holder's token takes it again. `state` is what
-   * `proceed` kept last.
+   * Takes a channel for one sender, under a lease. If it is taken, the store marks it as `wanted`, so that its holder
+   * checks again before it releases the channel. Taking the channel clears the mark; the holder's token takes it again.
+   * `state` is the last state of `proceed`.
    */
   take(ask: TakeAsk): Promise<Taken>
   /**
-   * Notifications of this channel that may be sent now: due, unsettled (`pending`, or `sending` from a sender that
-   * died, or the sender's own), and none of the same subject in this channel before it unsettled; by id. Undefined: the
-   * channel is not the sender's any more. A lease that ran out is lost, whether or not another sender took the channel.
+   * Notifications of this channel that may be sent now, by id. They are due and unsettled (`pending`, or `sending` by a
+   * dead sender or this one), and no earlier notification of the same subject in this channel is unsettled. Undefined:
+   * the sender lost the channel. An expired lease is lost, even if no other sender took the channel.
    */
   due(ref: ChannelRef, limit: number): Promise<DueAnswer | undefined>
   /**
-   * Writes ends (of this channel's unsettled ones; others are left alone), then marks beginnings (attempt + 1), keeps the
-   * channel's state as given and its lease; false, and nothing written: not ours.
+   * Writes ends (only of this channel's unsettled notifications), then marks beginnings (attempt + 1), and writes the
+   * channel's state and lease. Returns false, and writes nothing, if the sender lost the channel.
    */
   proceed(ref: ChannelRef, step: SendingStep): Promise<boolean>
-  /** Lets go, unless another sender left word: then `wanted` is cleared, it stays taken, and the answer is 'wanted'. */
+  /**
+   * Releases the channel, unless it is `wanted`: then the mark is cleared, the channel stays taken, and the answer is
+   * 'wanted'.
+   */
   letGo(ref: ChannelRef): Promise<'released' | 'wanted' | 'lost'>
 
-  /** Newest first; `before` is the last id of the page before. */
+  /** Newest first; `before` is the last id of the previous page. */
   decisions(query: DecisionQuery): Promise<readonly DecisionRecord[]>
   notifications(query: NotificationQuery): Promise<readonly NotificationRecord[]>
   notification(id: string): Promise<NotificationRecord | undefined>
-  /** How many notifications are dead, by subscription, and since when. */
+  /** The number of dead notifications by subscription, and the time of the oldest. */
   countDead(): Promise<readonly DeadCount[]>
-  /** Subjects by source, time slot, venue. `after` is the last of the page before. */
+  /** Subjects by source, time slot, venue. `after` is the last subject of the previous page. */
   subjects(query: SubjectQuery): Promise<readonly SubjectRecord[]>
   /**
-   * Makes a dead or held notification pending again: attempt 0, due now, a possible repeat if it was held; its window is
-   * reserved again; the job is added in the same step. False: no such, or not dead or held.
+   * Makes a dead or held notification pending again: attempt 0, due now, a possible repeat if it was held. The same
+   * step reserves its window again and adds the job. Returns false if no dead or held notification has this id.
    */
   replay(id: string, job: NewJob): Promise<boolean>
   /**
-   * Forgets up to `limit` rows each of decisions, settled notifications and notified windows that were made, settled or over
-   * longer ago than that, and of silences that ended; answers how many in all.
+   * Deletes up to `limit` rows each of decisions, settled notifications and notified windows that are older than that,
+   * and of silences that ended. Returns the number of all deleted rows.
    */
   prune(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>
 }
 
-/** A subject by its key and in words. `subject-forms.ts` maps the words of callers to these. */
+/** The key and the names of a subject. `subject-forms.ts` maps the forms of callers to these. */
 export interface SubjectName {
   /** The key: SHA-256 of source, group and name, hexadecimal. */
   readonly subject: string
@@ -80,9 +84,9 @@ export interface SubjectName {
 }
 
 export interface KnownAsk {
-  /** Keys; none twice. */
+  /** Keys, each once. */
   readonly subjects: readonly string[]
-  /** Of these subscriptions, how many notifications were made within `perMs`. */
+  /** Counts the notifications of these subscriptions within `perMs`. */
   readonly throttles: readonly { readonly subscriptionId: string; readonly perMs: number }[]
 }
 
@@ -102,37 +106,40 @@ export interface KnownSubject {
   readonly stateHash: string
   readonly observedAt: number
   readonly changedAt: number
-  /** JSON text as the service wrote it: when it changed lately, and what else it remembers of the subject. */
+  /** JSON text that the service wrote: see `Recall` in decide.ts. */
   readonly memory: string
   readonly windows: readonly WindowRecord[]
 }
 
-/** What one subscription was notified, or is about to be notified, of one state of a subject. */
+/** A sent or pending notification of one state of a subject to one subscription. */
 export interface WindowRecord {
   readonly subscriptionId: string
   readonly stateHash: string
   /** `pending`: reserved by a notification on its way. `notified`: at `notifiedAt`. `owed`: the notification died. */
   readonly status: 'pending' | 'notified' | 'owed'
   readonly notificationId: string
-  /** When it was last notified; null: never yet. */
+  /** When it was last notified; null: never. */
   readonly notifiedAt: number | null
   /** End of the window that began at `notifiedAt`, exclusive; null: no window. */
   readonly endsAt: number | null
 }
 
 export interface ReportBatch {
-  /** The rules that were decided by. */
+  /** The revision of the rules of this decision. */
   readonly revision: number
-  /** Of these subscriptions, at most `most` notifications were made within `perMs` before this batch. */
+  /** Write only if these subscriptions had at most `most` notifications within `perMs` before this batch. */
   readonly throttles: readonly {
     readonly subscriptionId: string
     readonly perMs: number
     readonly most: number
   }[]
   readonly subjects: readonly SubjectWrite[]
-  /** Event ids to claim: guards in the space 'monitor.event', done at once, kept `keepMs`. */
+  /** Event ids to claim: guards in the space 'monitor.event', done at once, kept for `keepMs`. */
   readonly events: readonly { readonly key: string; readonly keepMs: number }[]
-  /** Windows to reserve: `pending`, by that notification. What was notified of the state before stays noted (`notifiedAt`), its window ends. */
+  /**
+   * Windows that these notifications reserve as `pending`. An earlier window of the state ends but keeps its
+   * `notifiedAt`.
+   */
   readonly reservations: readonly (Pick<NewNotification, 'subject' | 'subscriptionId' | 'stateHash'> & {
     readonly notificationId: string
   })[]
@@ -142,8 +149,8 @@ export interface ReportBatch {
 }
 
 /**
- * `overtaken`: a subject's version or the rules' revision is not the one decided on, or a throttle is used up. `duplicate`: those event ids are
- * taken. In both cases nothing was written.
+ * `overtaken`: a subject's version or the rules' revision changed after the decision, or a throttle is used up.
+ * `duplicate`: these event ids are taken. In both cases nothing was written.
  */
 export type BatchAnswer =
   | { readonly status: 'written' }
@@ -151,17 +158,17 @@ export type BatchAnswer =
   | { readonly status: 'duplicate'; readonly events: readonly string[] }
 
 export interface SubjectWrite extends SubjectName {
-  /** The version decided on; 0: not there. */
+  /** The version that the decision read; 0: no row. */
   readonly version: number
-  /** JSON text; null: as it was (never with version 0). */
+  /** JSON text; null: unchanged (never with version 0). */
   readonly state: string | null
-  /** Of a state that is as it was, the hash is, too. */
+  /** For an unchanged state, the same hash. */
   readonly stateHash: string
   readonly observedAt: number
   /** True: `changedAt` becomes the store's now. */
   readonly changed: boolean
   readonly memory: string
-  /** The subject has this memory: a store may leave it as it is. @default false */
+  /** The memory is unchanged: a store need not write it. @default false */
   readonly sameMemory?: boolean
 }
 
@@ -177,7 +184,7 @@ export interface NewDecision extends SubjectName {
   readonly toText: string
   readonly eventId: string | null
   readonly observedAt: number
-  /** JSON text: what became of it for each subscription, as the service writes it. */
+  /** JSON text that the service wrote: the verdict for each subscription. */
   readonly verdicts: string
 }
 
@@ -189,7 +196,7 @@ export interface NewNotification extends SubjectName {
   /** Sorts by time: the order of sending within a subject. */
   readonly id: string
   readonly subscriptionId: string
-  /** Which robot or address it goes through: SHA-256, hexadecimal. */
+  /** The key of its channel: SHA-256, hexadecimal. */
   readonly channel: string
   readonly decisionId: string | null
   readonly eventId: string | null
@@ -217,7 +224,7 @@ export interface NotificationRecord extends Omit<NewNotification, 'delayMs'> {
   /** JSON text `{ message, code? }` of the last failure. */
   readonly error: string | null
   readonly possibleRepeat: boolean
-  /** The message it went out in, where it shared one with others. */
+  /** The id of the message that it shared with others. */
   readonly digestId: string | null
 }
 
@@ -237,7 +244,7 @@ export type Taken =
 export interface DueAnswer {
   readonly now: number
   readonly items: readonly NotificationRecord[]
-  /** When the next of this channel falls due that is not yet; null: none. */
+  /** When the channel's next notification that is not due yet becomes due; null: none. */
   readonly nextAt: number | null
 }
 
@@ -245,13 +252,13 @@ export interface SendingStep {
   readonly leaseMs: number
   readonly state: string | null
   readonly ends: readonly SendingEnd[]
-  /** Ids of unsettled ones to mark `sending`; `repeat`: it may have been sent before. */
+  /** Unsettled notifications to mark as `sending`. `repeat`: it may have been sent before. */
   readonly begin: readonly { readonly id: string; readonly repeat: boolean }[]
 }
 
 /**
- * `sending-end.ts` says what an end does to the notification and its windows. The event id of a dead one is forgotten.
- * `retry`: due `afterMs` from now; with `free`, the attempt is given back. `held`: kept for an operator.
+ * `sending-end.ts` defines how an end changes the notification and its windows. A dead notification frees its event id.
+ * `retry`: due `afterMs` from now; with `free`, the attempt does not count. `held`: kept for an operator.
  */
 export interface SendingEnd {
   readonly id: string
@@ -268,7 +275,7 @@ export interface Rules {
   readonly silences: readonly SilenceRecord[]
 }
 
-/** `match`, `channel` and `options` are JSON text. The secrets of a channel are sealed where there is a key. */
+/** `match`, `channel` and `options` are JSON text. With a key, the secrets of a channel are sealed. */
 export interface NewSubscription {
   readonly id: string
   readonly name: string
@@ -281,7 +288,7 @@ export interface SubscriptionRecord extends NewSubscription {
   readonly createdAt: number
 }
 
-/** `match` is JSON text. Instants; the store's now where `startsAt` is null. */
+/** `match` is JSON text. `startsAt` null: the store's now. */
 export interface NewSilence {
   readonly id: string
   readonly match: string
@@ -315,7 +322,7 @@ export interface NotificationQuery {
 export interface DeadCount {
   readonly subscriptionId: string
   readonly count: number
-  /** When the oldest of them died. */
+  /** When the oldest died. */
   readonly since: number
 }
 

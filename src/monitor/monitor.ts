@@ -55,74 +55,79 @@ import {
 } from './subscription-rules.ts'
 
 /**
- * The verbs of the monitor: what users, the server and the command line say to the monitor. A report decides and writes what
- * is to be notified; notifying it is the sender's.
+ * The verbs of the monitor, for users, the server and the command line. A report decides which notifications to send
+ * and writes them; the sender sends them.
  */
 export interface Monitor extends AsyncDisposable {
   /**
-   * Takes what a task saw of its venues: compares it with what was known, decides whom to notify, and writes all of that
-   * together. Throws `store_unavailable` and the like when nothing of it could be written.
+   * Compares the subjects of a report with their known states, decides whom to notify, and writes the result in one
+   * step. Throws `store_unavailable` and the like when nothing could be written.
    */
   report(report: Report): Promise<ReportAnswer>
-  /** Throws `invalid_argument`; no complaint shows an address or a secret. */
+  /** Throws `invalid_argument`; no error message shows an address or a secret. */
   subscribe(options: SubscribeOptions): Promise<Subscription>
-  /** What waits to be sent to it is cancelled. False: there was no such. */
+  /** Ends a subscription and cancels its pending notifications. Returns false if there is none with this id. */
   unsubscribe(id: string): Promise<boolean>
-  /** All of them, oldest first, without secrets. */
+  /** All subscriptions, oldest first, without secrets. */
   subscriptions(): Promise<readonly Subscription[]>
   silence(options: SilenceOptions): Promise<Silence>
   unsilence(id: string): Promise<boolean>
-  /** Those that have not ended. */
+  /** The silences that have not ended. */
   silences(): Promise<readonly Silence[]>
-  /** Why was this notified, or not: the decisions about a venue, each with its reason and what became of its notifications. */
+  /**
+   * Explains why subscribers were notified or not: the decisions about a subject, with their reasons and notifications.
+   */
   explain(options: ExplainOptions): Promise<Explanation>
   decisions(options?: ListDecisionsOptions): Promise<Page<ShownDecision>>
   notifications(options?: ListNotificationsOptions): Promise<Page<ShownNotification>>
   notification(id: string): Promise<ShownNotification | undefined>
-  /** Sends one that is dead or held once more. Throws `not_found`, `conflict`. */
+  /** Sends a dead or held notification again. Throws `not_found`, `conflict`. */
   replay(id: string): Promise<{ readonly id: string; readonly status: 'pending' }>
   subjects(options?: ListSubjectsOptions): Promise<Page<ShownSubject>>
-  /** Sends a message through a channel now, past all queues and limits, for the person who sets it up. */
+  /** Sends a test message through a channel now, past all queues and limits, for the operator who sets it up. */
   test(channel: SubscriptionChannel): Promise<TestSendAnswer>
   /**
-   * A sender of the notifications, once it is started. Any number may run, in any number of processes; a server runs one.
+   * Creates a sender, which sends notifications once it is started. Any number may run, in any number of processes; a
+   * server runs one.
    *
    *     await using sender = monitor.sender({ concurrency: 10 })
    *     await sender.start()
    */
   sender(options?: SenderOptions): Sender
-  /** Looks at one venue again, as the jobs do that a report left for it: notifies what was held back, if it is due. */
+  /**
+   * Decides again about one subject, as the jobs of a report do: notifies a change that was held back, if it is due.
+   */
   reconcile(place: unknown): Promise<void>
-  /** What needs an operator: subscriptions with dead notifications, and those whose channel is sealed with a missing key. */
+  /** The problems for an operator: subscriptions with dead notifications, and channels sealed with a missing key. */
   problems(): Promise<MonitorProblems>
   /**
-   * Seals the channel of every subscription with the first key: those in plain, and those that another key sealed. Throws
-   * `invalid_argument` when there is no key.
+   * Seals the channel of every subscription with the first key, also channels in plain text or sealed with another key.
+   * Throws `invalid_argument` without a key.
    */
   reseal(): Promise<ResealAnswer>
 }
 
-/** Newest first where there is a time. `cursor` is null at the end. */
+/** A page; items with a time come newest first. `cursor` is null at the end. */
 interface Page<Item> {
   readonly items: readonly Item[]
   readonly cursor: string | null
 }
 
-/** What a monitor is made of; the caller hands it in from a backend. */
+/** The parts of a monitor, which the caller passes from a backend. */
 export interface MonitorParts {
   readonly store: MonitorStore
-  /** For tasks that are being reported; in the same store. */
+  /** Guards of the tasks that are being reported; in the same store. */
   readonly guards: GuardStore
-  /** What was decided is sent by jobs; in the same store. */
+  /** The jobs that send notifications; in the same store. */
   readonly jobs: JobStore
   readonly notifier: JobsNotifier
-  /** The namespace of the store: what is sealed here opens nowhere else. @default 'default' */
+  /** The namespace of the store: sealed data opens in no other namespace. @default 'default' */
   readonly namespace?: string | undefined
-  /** Seal the secrets of channels. @default none: they are kept in plain */
+  /** The keys that seal the secrets of channels. @default none: they are stored in plain text */
   readonly secretKeys?: SecretKeys | undefined
   /** Counts together with guards. @default its own */
   readonly tally?: OnceTally | undefined
-  /** @default the channels there are, with `allowPrivate` */
+  /** @default parses the known types of channels, with `allowPrivate` */
   readonly parseChannel?: ((config: unknown) => Channel) | undefined
 }
 
@@ -142,7 +147,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
     eventKeepMs: resolved.eventDedupTtlMs,
     mint: createMint(),
   }
-  // Made when something is first sent from here.
+  // Created when this process first sends a message.
   let outbound: Outbound | undefined
   const reach = (): Outbound => {
     outbound ??= createOutbound({ allowPrivate })
@@ -183,7 +188,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
       if (made) return decodeSubscription(made.record, made.stored)
       throw new SignalboxError(
         'conflict',
-        `The subscription "${record.id}" was ended as soon as it was made.`,
+        `The subscription "${record.id}" was ended right after it was created.`,
       )
     },
 
@@ -205,7 +210,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
       const { silences } = await store.rules()
       const made = silences.find(({ id }) => id === record.id)
       if (made) return decodeSilence(made)
-      throw new SignalboxError('conflict', `The silence "${record.id}" was over as soon as it was made.`)
+      throw new SignalboxError('conflict', `The silence "${record.id}" ended right after it was created.`)
     },
 
     async unsilence(id) {
@@ -271,7 +276,7 @@ export function createMonitor(parts: MonitorParts, options: MonitorOptions = {})
       if (!(await store.replay(id, job))) {
         throw new SignalboxError(
           'conflict',
-          `Notification "${id}" is ${record.status}; only one that is dead or held can be sent once more.`,
+          `Notification "${id}" is ${record.status}; only a dead or held notification can be sent again.`,
         )
       }
       notifier.wake(queueTopic(notifyQueue))

@@ -1,12 +1,12 @@
 import { createId, createIds, decodeIdTime } from '../core/ids.ts'
 import type { NewJob } from '../jobs/index.ts'
 
-/** The queue of what is to be sent and looked at again; its jobs are made and worked on here alone. */
+/** The queue of the monitor's own jobs, which send notifications and reconcile subjects. */
 export const notifyQueue = 'signalbox.notify'
 
 /**
- * A job of that queue. It has no unique key: one that is running would swallow the word that there is more. It never
- * dies for want of attempts, because what it is about is kept elsewhere.
+ * Creates a job of that queue. It has no unique key: otherwise a running job would swallow the hint that there is more
+ * to send. The many attempts keep it from dying: the notifications have their own tries.
  */
 export function notifyJob(kind: 'send' | 'reconcile', payload: object, due: NewJob['due']): NewJob {
   return {
@@ -25,13 +25,13 @@ export function notifyJob(kind: 'send' | 'reconcile', payload: object, due: NewJ
 }
 
 /**
- * Ids of decisions and notifications. Their order is the order in which a subject's messages are sent, so they go by the
- * store's clock, which all processes share, and come after the last id that is known of the subject: two changes within
+ * Creates ids of decisions and notifications. Their order is the order in which a subject's messages are sent. So an id
+ * uses the store's clock, which all processes share, and is greater than the last id of the subject. Two changes within
  * one millisecond, or on two machines whose clocks differ, are notified in the order in which they were written.
  */
 export type Mint = (now: number, last: string) => string
 
-/** Each id it makes is greater than `last` and than all it made before. */
+/** Each new id is greater than `last` and than all earlier ids of this mint. */
 export function createMint(): Mint {
   let time = 0
   const create = createIds({ now: () => time })

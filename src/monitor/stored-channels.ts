@@ -17,20 +17,20 @@ import type { MonitorStore, SubscriptionRecord } from './monitor-store.ts'
  *     {"type":"dingtalk","format":"text","$sealed":{"key":"a1b2c3d4","channel":"5f1c…","shown":"dingtalk oapi.dingtalk.com #5f1c02","data":"AQg1…"}}
  *
  * `key` is the id of the key that opens it. `channel` and `shown` are for processes without the key: `channel` is a
- * digest of the address, by which notifications share one queue; `shown` is the text for people. The seal is bound to namespace, subscription
- * and type.
+ * digest of the address, by which notifications share one queue; `shown` is the text for operators. The seal is bound
+ * to namespace, subscription and type.
  */
 export interface StoredChannel {
-  /** `unreadable`: sealed, and not opened here; `problem` says why. */
+  /** `unreadable`: sealed, and this process could not open it; `problem` has the reason. */
   readonly secrets: 'plain' | 'sealed' | 'unreadable'
   readonly type: string
-  /** Undefined: it cannot be used here; `problem` says why. */
+  /** Undefined: this process cannot use it; `problem` has the reason. */
   readonly channel: Channel | undefined
   /** `invalid_argument` (the rules refuse it now), `secret_sealed` (this process lacks the key) or `seal_broken`. */
   readonly problem: SignalboxError | undefined
   /** A digest of the address: notifications with the same key share one queue and the provider's limits. */
   readonly key: string
-  /** As people may see it. */
+  /** The text for operators, without secrets. */
   readonly shown: string
   /** The whole channel as JSON with sorted fields: equal texts are equal channels. Undefined: unreadable. */
   readonly plain: string | undefined
@@ -84,7 +84,7 @@ export class StoredChannels {
     return JSON.stringify({ ...open, $sealed: seal })
   }
 
-  /** Never throws: `problem` says what is wrong. */
+  /** Never throws: `problem` has the error. */
   decode(record: Stored): StoredChannel {
     const { $sealed, ...open } = parseStored(record.channel)
     if ($sealed === undefined) return { secrets: 'plain', ...this.#understand(record.id, open) }
@@ -100,7 +100,7 @@ export class StoredChannels {
     }
   }
 
-  /** Whether it is sealed with the first key. */
+  /** Whether the channel is sealed with the first key. */
   isCurrent({ channel }: Pick<Stored, 'channel'>): boolean {
     const { $sealed } = parseStored(channel)
     return $sealed !== undefined && $sealed.key === this.#keys?.currentId
@@ -125,7 +125,7 @@ export class StoredChannels {
   }
 }
 
-/** Text that is not JSON becomes a channel without a type, because the parser's message would quote the text. */
+/** Text that is not JSON becomes a channel without a type. An error would quote the text, which may have secrets. */
 function parseStored(channel: string): Fields & { readonly $sealed?: Seal } {
   return parseJson(channel, {}) as Fields
 }
@@ -141,7 +141,7 @@ function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]
 function missingKey({ id, name }: Stored, keyId: string): SignalboxError {
   return new SignalboxError(
     'secret_sealed',
-    `The channel of the subscription "${name}" (${id}) is sealed with the key ${keyId}, which is not here. ` +
+    `The channel of the subscription "${name}" (${id}) is sealed with the key ${keyId}, which this process does not have. ` +
       'Its notifications wait. Set SIGNALBOX_SECRET_KEY (or open.secretKey) to that key, or subscribe again.',
     { details: { subscriptionId: id, subscription: name, keyId } },
   )
@@ -156,17 +156,17 @@ function broken({ id, name }: Stored): SignalboxError {
   )
 }
 
-/** What became of the channels of a namespace's subscriptions. */
+/** The result of `reseal` for the channels of a namespace. */
 export interface ResealAnswer {
-  /** Sealed now with the first key: they were in plain, or sealed with another key. */
+  /** Channels that are now sealed with the first key: they were in plain text, or sealed with another key. */
   readonly resealed: number
-  /** They were sealed with the first key before. */
+  /** Channels that were sealed with the first key before. */
   readonly current: number
-  /** No key here opens them; they were left as they are. */
+  /** Channels that no key of this process opens; they did not change. */
   readonly unreadable: readonly UnreadableChannel[]
 }
 
-/** A subscription may be replaced while it is resealed; it is read again then. */
+/** The rounds of a reseal: a subscription that is replaced meanwhile is read again. */
 const maxRounds = 5
 
 /** Seals every channel with the first key. Running it twice, or in two processes, does no harm. */
@@ -203,25 +203,25 @@ export async function resealChannels(store: MonitorStore, channels: StoredChanne
 }
 
 /**
- * The keys that seal secrets in the store, with the AES sealer that payloads can have. The first key seals; every key
- * opens. A key is known by the beginning of its digest, which says nothing about the key. Printing this object, in a
- * log or as JSON, shows no key.
+ * The keys that seal secrets in the store, with the AES sealer of payloads. The first key seals; every key opens. The
+ * id of a key is the beginning of its digest, which reveals nothing about the key. Printing this object, in a log or as
+ * JSON, shows no key.
  */
 export class SecretKeys {
   readonly #sealer: Sealer
   /** The id of the key that seals. */
   readonly currentId: string
 
-  /** Throws `invalid_argument`; `name` is where the keys come from. */
+  /** Throws `invalid_argument`; `name` names the source of the keys in messages. */
   constructor(name: string, given: string | readonly string[]) {
     const keys = parseSecretKeys(name, given).map((key) => [idOf(key), key] as const)
     this.currentId = keys[0]![0]
     this.#sealer = createAesSealer({ keys: Object.fromEntries(keys), current: this.currentId })
   }
 
-  /** Base64. `owner` is not stored: the text opens for the same owner alone. */
+  /** Returns base64. `owner` is not stored: the text opens only for the same owner. */
   seal(text: string, owner: string): string {
-    // The AES sealer answers at once.
+    // The AES sealer never returns a promise.
     const sealed = this.#sealer.seal(Buffer.from(text), contextOf(owner)) as Uint8Array
     return Buffer.from(sealed).toString('base64')
   }
@@ -245,7 +245,7 @@ export type OpenedSecret =
   /** `unknown_key`: another key opens it. `broken`: it was changed, or it belongs to another owner. */
   | { readonly status: 'unknown_key' | 'broken' }
 
-/** The sealer binds jobs; a secret's owner takes the place of the job's id. */
+/** The sealer binds data to jobs. For a secret, the owner replaces the job's id. */
 function contextOf(owner: string): SealContext {
   return { part: 'payload', queue: 'signalbox.secret', kind: 'signalbox.secret', jobId: owner }
 }

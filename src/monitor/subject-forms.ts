@@ -4,12 +4,13 @@ import { digestParts } from '../once/index.ts'
 import type { SubjectName } from './monitor-store.ts'
 
 /**
- * The two forms in which callers name a subject. This file alone knows both.
+ * The two forms in which callers name a subject. Only this file knows both.
  *
  *     general   { source, subject }               group ''         name = subject
  *     venues    { source, timeSlot, venueId }     group = timeSlot name = venueId
  *
- * Inside the monitor a subject has a source, a group and a name. A subject is shown in the form in which it was reported.
+ * Inside the monitor a subject has a source, a group and a name. A subject is shown in the form in which it was
+ * reported.
  */
 export type SubjectPlace =
   | { readonly source: string; readonly subject: string }
@@ -29,7 +30,7 @@ export interface ShownName {
   readonly venueId?: string
 }
 
-/** What a caller gave to name a subject; nothing of it is checked. */
+/** The unchecked fields by which a caller names a subject. */
 export interface GivenPlace {
   readonly source?: string | undefined
   readonly subject?: string | undefined
@@ -42,7 +43,7 @@ export const placeKeys = ['source', 'subject', 'timeSlot', 'venueId'] as const
 /** The field that names a subject in each form. */
 export type NameField = 'subject' | 'venueId'
 
-/** Adds the key to a subject's words. */
+/** Adds the key to the names of a subject. */
 export function nameSubject({ source, group, name }: Omit<SubjectName, 'subject'>): SubjectName {
   return { subject: digestParts(['subject.1', source, group, name]), source, group, name }
 }

@@ -21,7 +21,7 @@ export interface Subscriber extends ResolvedSubscriptionOptions {
   readonly stored: StoredChannel
 }
 
-/** All subscriptions and silences, as of one revision. */
+/** All subscriptions and silences at one revision. */
 export interface RuleBook {
   readonly revision: number
   /** By id, oldest first. */
@@ -30,17 +30,17 @@ export interface RuleBook {
 }
 
 /**
- * The rules as this process knows them. They are read once and kept for a minute. A report reads the revision with the
- * subjects, so the next report notices a change of rules.
+ * A cache of the rules, which it reads at most once a minute. A report reads the revision with the subjects, so it
+ * notices a change of the rules.
  */
 export interface RuleCache {
   /** The rules, at most `maxAgeMs` old. @default 60_000 */
   book(maxAgeMs?: number): Promise<RuleBook>
-  /** These rules are not the present ones. */
+  /** Forgets the rules, because they changed. */
   drop(): void
 }
 
-/** `defaults` are for subscriptions that do not say. */
+/** `defaults` apply to options that a subscription does not set. */
 export function createRuleCache(
   store: Pick<MonitorStore, 'rules'>,
   channels: StoredChannels,
@@ -77,7 +77,7 @@ export function createRuleCache(
       const reading = { book: read(), readAt: performance.now() }
       kept = reading
       reading.book.catch(() => {
-        // A failure is not kept; its callers get the error.
+        // Do not cache a failure; the present callers get the error.
         if (kept === reading) kept = undefined
       })
       return reading.book
@@ -88,14 +88,14 @@ export function createRuleCache(
   }
 }
 
-/** What is not to be notified for a while. */
+/** A silence: subjects that are not notified for a while. */
 export interface SilenceOptions {
-  /** Which subjects; what is left out may be anything. @default all */
+  /** Which subjects; an omitted field matches everything. @default all */
   readonly match?: SubjectMatch | undefined
   readonly forMs: Duration
   /** An instant (epoch milliseconds, or a Date). @default now */
   readonly startsAt?: number | Date | undefined
-  /** Why, for people. @default none */
+  /** The reason, for operators. @default none */
   readonly comment?: string | undefined
 }
 

@@ -12,36 +12,36 @@ import { bothForms, placeKeys } from './subject-forms.ts'
 /** How a subscription wants to be notified. */
 export interface SubscriptionOptions {
   /**
-   * How long the same state is not notified again, from the provider's ack on; 0: no window, and only the same change within
-   * `eventDedupTtlMs` is held back. @default notificationIntervalMs
+   * How long the same state is not notified again, from the provider's ack on; 0: no window, and only the same change
+   * within `eventDedupTtlMs` is held back. @default notificationIntervalMs
    */
   readonly windowMs?: Duration | undefined
-  /** Notify the first state of a venue, too. @default false */
+  /** Notify the first state of a subject too. @default false */
   readonly notifyNew?: boolean | undefined
-  /** When what held a change back is over and the truth is not what was notified last, notify it once. @default false */
+  /** Notify a change that was held back once nothing holds it back, if it is still true and new. @default false */
   readonly reconcile?: boolean | undefined
-  /** Gather the changes of windows of this length into one message each; 0: notify each by itself. @default 0 */
+  /** Gather the changes of each window of this length into one message; 0: one message for each change. @default 0 */
   readonly digestMs?: Duration | undefined
-  /** At most `max` notifications within `perMs`; what is more is not notified. @default none */
+  /** At most `max` notifications within `perMs`; further changes are not notified. @default none */
   readonly throttle?: { readonly max: number; readonly perMs: Duration } | null | undefined
   /** More than `changes` changes of a venue within `withinMs` are notified as one: it is flapping. @default none */
   readonly flap?: { readonly changes: number; readonly withinMs: Duration } | null | undefined
-  /** The line of a message, with {venueId} and the like in it. @default one that names the venue and both states */
+  /** The line of a message, with placeholders such as {venueId}. @default a line with the subject and both states */
   readonly template?: string | null | undefined
-  /** A message that may or may not have arrived is sent again, marked so, or held for an operator. @default 'resend' */
+  /** `resend` a message that may have arrived, marked as a repeat, or `hold` it for an operator. @default 'resend' */
   readonly onAmbiguous?: 'resend' | 'hold' | undefined
-  /** How often sending is tried again. @default 3 */
+  /** The number of further tries. @default 3 */
   readonly maxRetries?: number | undefined
-  /** How long after a failure. @default 5_000 */
+  /** The pause after a failure. @default 5_000 */
   readonly retryInMs?: Duration | undefined
 }
 
-/** Who wants to be notified of what, and how they are reached. */
+/** A subscription: its subjects, its channel, and how to notify. */
 export interface SubscribeOptions extends SubscriptionOptions {
   readonly name: string
-  /** Which subjects; what is left out may be anything. @default all */
+  /** Which subjects; an omitted field matches everything. @default all */
   readonly match?: SubjectMatch | undefined
-  /** `{ type: 'dingtalk', url, secret }` and the like; the fields depend on the type. */
+  /** Such as `{ type: 'dingtalk', url, secret }`; the fields depend on the type. */
   readonly channel: SubscriptionChannel
 }
 
@@ -58,7 +58,7 @@ export interface ResolvedSubscriptionOptions {
   readonly retryInMs: number
 }
 
-/** A subscription as it is shown: nothing secret in it. */
+/** A subscription without secrets. */
 export interface Subscription extends ResolvedSubscriptionOptions {
   readonly id: string
   readonly name: string
@@ -66,13 +66,13 @@ export interface Subscription extends ResolvedSubscriptionOptions {
   readonly channel: {
     readonly type: string
     readonly shown: string
-    /** How the store keeps its secrets; `unreadable`: sealed with a key that is not here, so its notifications wait. */
+    /** How the store keeps its secrets. `unreadable`: this process lacks the key, so the notifications wait. */
     readonly secrets: 'plain' | 'sealed' | 'unreadable'
   }
   readonly createdAt: number
 }
 
-/** Defaults but for `windowMs`, which the monitor's options say. */
+/** The defaults, except `windowMs`, which the monitor's options set. */
 export const subscriptionDefaults: Omit<ResolvedSubscriptionOptions, 'windowMs'> = {
   notifyNew: false,
   reconcile: false,
@@ -88,7 +88,10 @@ export const subscriptionDefaults: Omit<ResolvedSubscriptionOptions, 'windowMs'>
 const day = 86_400_000
 const optionKeys = ['windowMs', ...Object.keys(subscriptionDefaults)]
 
-/** The record to store, with every option filled in and `channel` in plain text. `checkChannel` throws if the channel cannot be used. */
+/**
+ * The record to store, with every option filled in and `channel` in plain text. `checkChannel` throws if the channel
+ * cannot be used.
+ */
 export function resolveSubscription(
   options: SubscribeOptions,
   windowMs: number,
@@ -139,7 +142,7 @@ function resolveFlap(flap: unknown): ResolvedSubscriptionOptions['flap'] {
   onlyKeys('subscribe.flap', flap, ['changes', 'withinMs'])
   const { changes, withinMs } = flap as { changes?: unknown; withinMs?: unknown }
   return {
-    // One more must be remembered to see that it is too many, and a hundred are.
+    // The monitor remembers a hundred changes, and must remember one more than this limit.
     changes: whole('subscribe.flap.changes', changes, { min: 1, max: 99 }),
     withinMs: duration('subscribe.flap.withinMs', withinMs, { min: 1, max: 31 * day }),
   }
@@ -152,7 +155,7 @@ function withoutUndefined<Options extends object>(
   return Object.fromEntries(given) as { [Key in keyof Options]: Exclude<Options[Key], undefined> }
 }
 
-/** `defaults` are for options that the record does not have. Options that cannot be read are as if left out. */
+/** `defaults` apply to options that the record does not have. Unreadable options count as omitted. */
 export function decodeSubscriptionOptions(
   { options }: SubscriptionRecord,
   defaults: Partial<ResolvedSubscriptionOptions> = {},
@@ -165,7 +168,7 @@ export function decodeSubscriptionOptions(
   }
 }
 
-/** As people may see it. */
+/** Decodes a subscription for operators, without secrets. */
 export function decodeSubscription(
   record: SubscriptionRecord,
   { type, shown, secrets }: StoredChannel,
@@ -181,19 +184,19 @@ export function decodeSubscription(
   }
 }
 
-/** Which texts are meant: one, one of several, or all that begin so. */
+/** Matches one text, one of several, or all texts with a prefix. */
 export type TextMatch = string | readonly string[] | { readonly prefix: string }
 
-/** Which subjects are meant; what is left out may be anything. */
+/** Matches subjects; an omitted field matches everything. */
 export interface SubjectMatch {
   readonly source?: TextMatch | undefined
-  /** Of subjects that were reported in the general form. Not together with `timeSlot` or `venueId`. */
+  /** For subjects of the general form. Not together with `timeSlot` or `venueId`. */
   readonly subject?: TextMatch | undefined
   readonly timeSlot?: TextMatch | undefined
   readonly venueId?: TextMatch | undefined
 }
 
-/** A match that can be asked. */
+/** The compiled form of a match. */
 export interface Matcher {
   /** Whether any subject of this source and group can match. */
   isNear(source: string, group: string): boolean
@@ -203,7 +206,7 @@ export interface Matcher {
 const fields = placeKeys
 const maxListed = 1_000
 
-/** The match as it is kept. */
+/** Checks a match and returns its stored form. */
 export function resolveMatch(name: string, match: unknown): SubjectMatch {
   onlyKeys(name, match, fields)
   const given = match as SubjectMatch
@@ -238,7 +241,7 @@ export function createMatcher({ source, subject, timeSlot, venueId }: SubjectMat
   }
 }
 
-/** Subjects of the general form have an empty group, venues never. */
+/** Subjects of the general form have an empty group; venues never have. */
 function createGroupTest(
   subject: TextMatch | undefined,
   timeSlot: TextMatch | undefined,

@@ -2,21 +2,21 @@ import { isIPv4 } from 'node:net'
 import { embeddedIpv4, groupsOfIpv6, parseRanges, readAddress } from '../../access/index.ts'
 
 /**
- * Which addresses a message may be sent to. A subscriber chooses the url, and the server must not become their way into
- * its network. So only addresses of the public internet are reached, and those that the operator names in
+ * Decides which addresses messages may reach. A subscriber chooses the url, but must not reach the server's network
+ * through the server. So only addresses of the public internet are allowed, and those that the operator names in
  * `allowPrivate`.
  *
  * An IPv4 address is judged the same in every disguise: mapped (::ffff:127.0.0.1) or through NAT64 (64:ff9b::7f00:1).
  */
 export interface AddressRules {
-  /** Whether it may be reached at all. */
+  /** Whether messages may reach this address. */
   isAllowed(address: string): boolean
-  /** Whether the operator named it: only there is plain http allowed. */
+  /** Whether the operator named this address. Plain http is allowed only for named addresses. */
   isNamed(address: string): boolean
 }
 
-// Everything that IANA does not list as globally reachable, and one address that is but should not be:
-// 168.63.129.16 answers for the host's own secrets inside Azure. 169.254.0.0/16 holds the other metadata services.
+// All ranges that IANA does not list as globally reachable, and 168.63.129.16, which serves the secrets of a host
+// inside Azure. 169.254.0.0/16 has the other metadata services.
 const closedIpv4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -36,16 +36,16 @@ const closedIpv4 = [
   '240.0.0.0/4',
 ]
 
-// Only 2000::/3 is handed out to the public; within it, tunnels that carry an IPv4 address and what is for documents.
+// Only 2000::/3 is public. Within it, tunnels that carry an IPv4 address and ranges for documentation are closed.
 const closedIpv6 = ['::/3', '4000::/2', '8000::/1', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
 
 const isClosed = parseRanges('address', [...closedIpv4, ...closedIpv6], unwrap)
 
-/** What an operator does about a refused address. Messages never show the address itself. */
+/** Tells an operator how to allow a refused address. Messages never show the address itself. */
 export const toAllowPrivate: string =
   'To allow it, start the server with --allow-private and the address, or pass allowPrivate to open()'
 
-/** The rules with what the operator allows besides the public internet: addresses, or ranges such as '10.1.0.0/16'. */
+/** Creates the rules. `allowPrivate` has further addresses, or ranges such as '10.1.0.0/16'. */
 export function parseAddressRules(allowPrivate: readonly string[]): AddressRules {
   const isNamed = parseRanges('allowPrivate', allowPrivate, unwrap)
   return {
@@ -61,7 +61,7 @@ export function parseAddressRules(allowPrivate: readonly string[]): AddressRules
   }
 }
 
-/** The IPv4 address inside a mapped or a NAT64 one, else the address itself; undefined: not an address. */
+/** Returns the IPv4 address inside a mapped or NAT64 address, else the address itself. Undefined: not an address. */
 function unwrap(address: string): string | undefined {
   const plain = readAddress(address)
   if (plain === undefined || isIPv4(plain)) return plain

@@ -2,17 +2,17 @@ import { createHash } from 'node:crypto'
 import type { ChannelLimits, Rate, Robot } from '../channels/channel.ts'
 
 /**
- * How much may go through a channel's robots, and when. Each robot has a log of the instants at which requests reached
- * its provider, by the store's clock; a request may go when every window allows one more. The sender that holds the
- * channel stores the log with it, so all senders of a fleet share it.
+ * Limits the requests through a channel's robots. Each robot has a log of the instants at which requests reached its
+ * provider, by the store's clock. A request is allowed when every window has space for one more. The sender that holds
+ * the channel stores the log with it, so all senders of a fleet share the log.
  *
- * The log is never earlier than the truth. A request is noted before it is made, at the last moment it
- * can still arrive; once its reply is there, at the moment of the reply. So a sender that dies leaves a log that is
- * too late rather than too early, and in any window of `perMs` at most `messages` arrive:
+ * The log is never earlier than the truth. Before a request is sent, it is recorded at the latest instant at which it
+ * can arrive; after its reply, at the instant of the reply. So the log of a dead sender is too late rather than too
+ * early, and in any window of `perMs` at most `messages` arrive:
  *
- *     noted ──▶ [ now … now + sendMs ] ──reply──▶ at the reply     (nothing left here: taken back)
+ *     recorded ──▶ [ now … now + sendMs ] ──reply──▶ at the reply     (never sent: removed)
  *
- * A robot that is punished, or through which nothing goes, rests until an instant.
+ * A robot with a rate limit of its provider, or with only failures, rests until an instant.
  */
 export class Limiter {
   readonly #windows: readonly Rate[]
@@ -28,25 +28,25 @@ export class Limiter {
       const { sent, restsUntil } = kept.get(name) ?? { sent: [], restsUntil: 0 }
       return {
         name,
-        // A clock that was set back must not close a robot for as long as it was ahead.
+        // If a clock was set back, a robot must not stay closed until the old time.
         slots: sent.map((at) => ({ at: Math.min(at, now + longestAheadMs) })),
         restsUntil: Math.min(restsUntil, now + longestRestMs),
       }
     })
   }
 
-  /** How many requests may go now, through all robots together. */
+  /** The number of requests allowed now, through all robots together. */
   free(now: number): number {
     return this.#robots.reduce((sum, robot) => sum + this.#freeOf(robot, now), 0)
   }
 
-  /** The robot through which `count` requests may go now: the one with the most left, the first of equals. */
+  /** Chooses a robot that may send `count` requests now: the one with the most left, the first of equals. */
   choose(now: number, count = 1): number | undefined {
     let best: number | undefined
     let most = count - 1
     for (const [index, robot] of this.#robots.entries()) {
       const free = this.#freeOf(robot, now)
-      // Without a limit all have the same: then they take turns by their requests in flight.
+      // Without a limit all have the same number left: then choose the robot with the fewest requests.
       if (free > most || (free === most && best !== undefined && this.#isLighter(robot, best))) {
         best = index
         most = free
@@ -55,7 +55,7 @@ export class Limiter {
     return best
   }
 
-  /** The most requests that could ever go at once through one robot. */
+  /** The most requests that one robot can ever send at once. */
   get capacity(): number {
     return Math.min(Number.POSITIVE_INFINITY, ...this.#windows.map(({ messages }) => messages))
   }
@@ -64,7 +64,7 @@ export class Limiter {
     return this.#freeOf(this.#robots[robot]!, now)
   }
 
-  /** When `count` requests may go through some robot: now, or later. */
+  /** The earliest instant at which some robot may send `count` requests. */
   nextAt(now: number, count = 1): number {
     const instants = this.#robots.map((robot) => {
       const free = this.#windows.map(({ messages, perMs }) => {
@@ -77,32 +77,32 @@ export class Limiter {
     return Math.min(...instants)
   }
 
-  /** Notes a request that is about to be made and has arrived by `latestAt` if it arrives at all. */
+  /** Records a request before it is sent. If it arrives, it arrives by `latestAt`. */
   begin(robot: number, latestAt: number): SendSlot {
     const slot = { at: latestAt }
     this.#robots[robot]!.slots.push(slot)
     return slot
   }
 
-  /** Its reply came: it had arrived by `at`. */
+  /** Records the reply: the request arrived by `at`. */
   arrived(slot: SendSlot, at: number): void {
     slot.at = Math.min(slot.at, at)
   }
 
-  /** It cannot have arrived. */
+  /** Removes a request that cannot have arrived. */
   takeBack(robot: number, slot: SendSlot): void {
     const { slots } = this.#robots[robot]!
     const index = slots.indexOf(slot)
     if (index >= 0) slots.splice(index, 1)
   }
 
-  /** Nothing goes through this robot before that instant. */
+  /** Closes this robot until that instant. */
   rest(robot: number, until: number): void {
     const log = this.#robots[robot]!
     log.restsUntil = Math.max(log.restsUntil, until)
   }
 
-  /** What is to be kept; null: nothing. */
+  /** The state to store; null: none. */
   encode(now: number): string | null {
     const robots: Record<string, StoredLog> = {}
     for (const { name, slots, restsUntil } of this.#robots) {
@@ -134,7 +134,7 @@ export class Limiter {
 export interface LimiterParts {
   readonly limits: Pick<ChannelLimits, 'rate' | 'burst'>
   readonly robots: readonly Robot[]
-  /** What was kept last. */
+  /** The last stored state. */
   readonly state: string | null
   /** The store's clock. */
   readonly now: number
@@ -157,15 +157,15 @@ interface StoredLog {
 }
 
 const longestRestMs = 86_400_000
-/** No request is noted further ahead than this. */
+/** No request is recorded further ahead than this. */
 const longestAheadMs = 120_000
 
-/** By a hash: the address holds the robot's key. */
+/** A hash, because the url has the robot's key. */
 function robotName({ url }: Robot): string {
   return createHash('sha256').update(url).digest('hex').slice(0, 16)
 }
 
-/** What cannot be read is as nothing: it was ours to write, and a robot closed for ever would be worse. */
+/** Treats an unreadable state as empty: a robot that stays closed for ever would be worse than a message too many. */
 function decodeState(state: string | null): ReadonlyMap<string, StoredLog> {
   const kept = new Map<string, StoredLog>()
   if (state === null) return kept
@@ -175,7 +175,7 @@ function decodeState(state: string | null): ReadonlyMap<string, StoredLog> {
       kept.set(name, { sent: sent.filter(Number.isFinite), restsUntil: Number(restsUntil) || 0 })
     }
   } catch {
-    // Read as far as it went.
+    // Keep the robots that were read before the error.
   }
   return kept
 }

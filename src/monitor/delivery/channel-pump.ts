@@ -19,21 +19,23 @@ import {
 } from './sending-outcome.ts'
 
 /**
- * One turn for one channel: takes it, sends what is due, adds a job for the rest, lets go.
+ * One turn for one channel: takes the channel, sends the due notifications, adds a job for the rest, releases the
+ * channel.
  *
- *     take ─▶ due ─▶ plan ─▶ begin ─▶ send, some at once ─▶ write the ends ─┐
- *              ▲ └── none, or at the limit: a job for later ─▶ let go ─▶ done     │
- *              └──────────── wanted ◀────────┘ ◀────────────────────────────┘
+ *     take ─▶ due ─▶ plan ─▶ begin ─▶ send, some at once ─▶ write the ends ───┐
+ *              ▲ └── none, or at the limit: a job for later ─▶ release ─▶ done │
+ *              └──────────── wanted ◀────────┘ ◀──────────────────────────────┘
  *
- * Everything written is conditional on the channel being ours; once it is not, the turn stops and writes nothing.
+ * Every write requires that this turn still holds the channel. Once the channel is lost, the turn stops and writes
+ * nothing.
  *
- * No notification is left behind. It commits together with a job. A job that finds the channel taken leaves word and
- * ends, because the job of the sender that has the channel does not end before it has let go: only `busy` and `lost`
- * come again (see sender.ts).
+ * No notification is forgotten, because it commits together with a job. A job that finds the channel taken marks it as
+ * `wanted` and ends: the job of the holder does not end before it has released the channel. Only `busy` and `lost` are
+ * tried again (see sender.ts).
  */
 export interface PumpParts {
   readonly store: MonitorStore
-  /** Makes a job come for the channel at this instant of the store's clock, `delayMs` from now. */
+  /** Adds a job for the channel at this instant of the store's clock, `delayMs` from now. */
   readonly comeBack: (
     channel: string,
     visit: { readonly at: number; readonly delayMs: number },
@@ -41,35 +43,38 @@ export interface PumpParts {
   readonly courier: Courier
   readonly rules: RuleCache
   readonly tally: SendingTally
-  /** Called for what is not delivered, once that is written. @default nothing */
+  /** Called for each undelivered notification, after the end is written. @default nothing */
   readonly onTrouble?: ((trouble: SendingTrouble) => void) | undefined
   readonly options: PumpOptions
-  /** Milliseconds that only grow. @default performance.now */
+  /** A monotonic clock in milliseconds. @default performance.now */
   readonly clock?: () => number
 }
 
 export interface PumpOptions {
-  /** How long the channel is ours without a word from us. */
+  /** The lease of the channel. */
   readonly leaseMs: number
-  /** The wait after a failure, where the subscription says nothing. */
+  /** The pause after a failure, unless the subscription sets it. */
   readonly retryMs: number
-  /** After so long a turn ends and a job comes back for the rest. */
+  /** After this time a turn ends and adds a job for the rest. */
   readonly turnMs: number
-  /** How many notifications are looked at together: the most that share a message. */
+  /** The most notifications of one read, and so of one message. */
   readonly batch: number
 }
 
 export const pumpDefaults: PumpOptions = { leaseMs: 10_000, retryMs: 5_000, turnMs: 20_000, batch: 100 }
 
-/** `done`: nothing is left, or a job comes for it. `busy`: another sender has the channel, and was signalled. `lost`: it is ours no more. */
+/**
+ * `done`: nothing is left, or a job exists for it. `busy`: another sender has the channel and knows of it. `lost`: this
+ * turn lost the channel.
+ */
 export type PumpAnswer = 'done' | 'busy' | 'lost'
 
-/** Rules and plans are not older than this: a subscription may end at any time. */
+/** The most age of rules and plans: a subscription may end at any time. */
 const freshMs = 1_000
-/** Notifications of one window fall due a few milliseconds apart, and are to share their message. */
+/** Notifications of one window become due a few milliseconds apart, and must share their message. */
 const stragglerMs = 250
-/** The job that comes for the rest comes after this turn has let go. */
-const breathMs = 20
+/** The delay of the job for the rest, so that it starts after this turn has released the channel. */
+const returnDelayMs = 20
 
 export async function pumpChannel(
   parts: PumpParts,
@@ -80,8 +85,8 @@ export async function pumpChannel(
   return turn.run()
 }
 
-/** Thrown where a write was refused, to leave from any depth. */
-class Lost extends Error {}
+/** Thrown when the store refused a write, to leave the turn from any depth. */
+class ChannelLost extends Error {}
 
 class Turn {
   readonly #parts: PumpParts
@@ -89,11 +94,11 @@ class Turn {
   readonly #signal: AbortSignal
   readonly #clock: () => number
   readonly #startedAt: number
-  #kept: string | null = null
+  #savedState: string | null = null
   #limiter: Limiter | undefined
   #stragglers = 0
-  /** What this turn looked at, by id, until its end is written. */
-  readonly #looked = new Map<string, { record: NotificationRecord; subscriber: Subscriber }>()
+  /** The notifications that this turn read, by id, until their ends are written. */
+  readonly #records = new Map<string, { record: NotificationRecord; subscriber: Subscriber }>()
   /** How many requests the first message needs that exceeded the limit. */
   #needed = 1
 
@@ -109,7 +114,7 @@ class Turn {
     const { store, options } = this.#parts
     const taken = await store.take({ ...this.#ref, leaseMs: options.leaseMs })
     if (!taken.taken) return 'busy'
-    this.#kept = taken.state
+    this.#savedState = taken.state
     try {
       for (;;) {
         const next = await this.#sendAll()
@@ -119,22 +124,22 @@ class Turn {
         if (answer === 'lost') return 'lost'
       }
     } catch (error) {
-      if (error instanceof Lost) return 'lost'
-      // The job comes again at once; it need not wait for the lease to run out.
+      if (error instanceof ChannelLost) return 'lost'
+      // Release the channel: the job is tried again soon and need not wait until the lease expires.
       await this.#giveUp()
       throw error
     }
   }
 
-  /** Sends until nothing is due or may go; answers when to come back. */
+  /** Sends until no notification is due or allowed. Returns when to add a job for the rest. */
   async #sendAll(): Promise<{ at: number; delayMs: number } | null> {
     for (;;) {
       const askedAt = this.#clock()
       const answer = await this.#parts.store.due(this.#ref, this.#parts.options.batch)
-      if (answer === undefined) throw new Lost()
+      if (answer === undefined) throw new ChannelLost()
       const time = new StoreTime(answer.now, askedAt, this.#clock)
       if (answer.items.length === 0) return visit(answer.nextAt, answer.now)
-      if (this.#isOver) return visit(answer.now + breathMs, answer.now)
+      if (this.#isOver) return visit(answer.now + returnDelayMs, answer.now)
       const wait = await this.#sendDue(answer, time)
       if (wait !== undefined) return visit(wait, time.earliest())
     }
@@ -144,7 +149,7 @@ class Turn {
     return this.#signal.aborted || this.#clock() - this.#startedAt > this.#parts.options.turnMs
   }
 
-  /** One look's worth; answers an instant when nothing may go before it. */
+  /** Sends the notifications of one read. Returns an instant if nothing may be sent before it. */
   async #sendDue({ items, nextAt, now }: DueAnswer, time: StoreTime): Promise<number | undefined> {
     const { sendable, ends } = await this.#sort(items, time)
     const limiter = this.#limiter
@@ -163,7 +168,7 @@ class Turn {
     return Math.max(limiter.nextAt(time.earliest(), this.#needed), time.earliest() + 1)
   }
 
-  /** What can be sent, and the ends of what cannot. */
+  /** Separates sendable notifications from the ends of the others. */
   async #sort(
     items: readonly NotificationRecord[],
     time: StoreTime,
@@ -179,7 +184,7 @@ class Turn {
         tally.add('none', 'cancelled')
         continue
       }
-      this.#looked.set(record.id, { record, subscriber })
+      this.#records.set(record.id, { record, subscriber })
       const { channel, problem } = subscriber.stored
       if (channel === undefined) {
         if (isWaitingForKey(subscriber.stored)) ends.push(sealedEnd(record, problem!.message))
@@ -201,7 +206,7 @@ class Turn {
     return { sendable, ends }
   }
 
-  /** An unknown subscription is read anew: it has ended only when the store says so. */
+  /** Reads the rules again for an unknown subscription: only the store can say that it has ended. */
   async #subscribersOf(items: readonly NotificationRecord[]): Promise<ReadonlyMap<string, Subscriber>> {
     const { rules } = this.#parts
     const { subscribers } = await rules.book(freshMs)
@@ -210,12 +215,12 @@ class Turn {
     return (await rules.book()).subscribers
   }
 
-  /** Subscriptions that share a channel share its robots, and so one limiter. */
+  /** Creates the limiter. Subscriptions that share a channel share its robots, and so the limiter. */
   #open({ limits, robots }: Channel, time: StoreTime): void {
-    this.#limiter ??= new Limiter({ limits, robots, state: this.#kept, now: time.latest() })
+    this.#limiter ??= new Limiter({ limits, robots, state: this.#savedState, now: time.latest() })
   }
 
-  /** True: look again, for others of the same window are about to fall due. */
+  /** Waits if notifications of the same window become due very soon. Returns true: read again. */
   async #awaitStragglers(sendable: readonly Sendable[], dueInMs: number): Promise<boolean> {
     const hasWindow = sendable.some(({ digestMs, attempt }) => digestMs !== null && attempt === 0)
     if (!hasWindow || dueInMs > stragglerMs || this.#stragglers >= 3) {
@@ -239,7 +244,7 @@ class Turn {
     let ends = before
     let sent = 0
     this.#needed = 1
-    // The first ones in any case, or with a slow store nothing would ever be sent.
+    // The first wave is always sent: otherwise a slow store would prevent all sending.
     while (sent < messages.length && (sent === 0 || (time.ageMs < freshMs && !this.#isOver))) {
       const wave = []
       const most = messages[sent]![0]!.channel.limits.concurrency
@@ -280,26 +285,26 @@ class Turn {
     try {
       written = await this.#parts.store.proceed(this.#ref, { leaseMs, state, ends, begin })
     } catch (error) {
-      // What was sent is worth another try, or it would be sent twice.
+      // Try again to write the ends of sent messages: otherwise they would be sent twice.
       await this.#settle(ends, time)
       throw error
     }
-    if (!written) throw new Lost()
+    if (!written) throw new ChannelLost()
     this.#announce(ends)
   }
 
-  /** Writes how tries ended; tries again for a while, for what is not written is ambiguous. */
+  /** Writes how tries ended, with several tries: a sent message without a written end is ambiguous. */
   async #settle(ends: readonly SendingEnd[], time: StoreTime): Promise<void> {
     if (ends.length === 0) return
     const { store, options } = this.#parts
     for (let attempt = 1; ; attempt++) {
       try {
         const step = { leaseMs: options.leaseMs, state: this.#state(time), ends, begin: [] }
-        if (!(await store.proceed(this.#ref, step))) throw new Lost()
+        if (!(await store.proceed(this.#ref, step))) throw new ChannelLost()
         this.#announce(ends)
         return
       } catch (error) {
-        if (error instanceof Lost || attempt === 5) throw error
+        if (error instanceof ChannelLost || attempt === 5) throw error
         await pause(50 * 2 ** attempt)
       }
     }
@@ -307,8 +312,8 @@ class Turn {
 
   #announce(ends: readonly SendingEnd[]): void {
     for (const end of ends) {
-      const looked = this.#looked.get(end.id)
-      this.#looked.delete(end.id)
+      const looked = this.#records.get(end.id)
+      this.#records.delete(end.id)
       const trouble = looked && troubleOf(end, looked.record, looked.subscriber)
       if (trouble === undefined) continue
       try {
@@ -320,7 +325,7 @@ class Turn {
   }
 
   #state(time: StoreTime): string | null {
-    return this.#limiter === undefined ? this.#kept : this.#limiter.encode(time.earliest())
+    return this.#limiter === undefined ? this.#savedState : this.#limiter.encode(time.earliest())
   }
 
   async #giveUp(): Promise<void> {
@@ -328,7 +333,7 @@ class Turn {
       for (let tries = 0; tries < 3; tries++)
         if ((await this.#parts.store.letGo(this.#ref)) !== 'wanted') return
     } catch {
-      // The store is in trouble, which is why we are here; the lease runs out by itself.
+      // The store fails, which is the reason for this call. The lease expires by itself.
     }
   }
 }

@@ -5,11 +5,11 @@ import type { NotificationRecord } from '../monitor-store.ts'
 import { showPlace } from '../subject-forms.ts'
 
 /**
- * What people read. A line per change, from the subscription's template or a plain sentence; values are put in once and
- * never looked into again, so nothing in a state can act as a template. Pure.
+ * Composes the text of messages: one line for each change, from the subscription's template or a plain sentence. Values
+ * are inserted in one pass, so a state cannot act as a template. Pure.
  */
 
-/** What a template may contain, in braces. */
+/** The placeholders of a template, without their braces. */
 const templatePlaceholders = [
   'source',
   'subject',
@@ -26,7 +26,7 @@ type Placeholder = (typeof templatePlaceholders)[number]
 const maxTemplate = 2_000
 const maxValue = 120
 
-/** The template, if every `{…}` in it is one that is known. */
+/** Returns the template if it has only known placeholders. Throws `invalid_argument`. */
 export function checkTemplate(name: string, value: unknown): string {
   const known = templatePlaceholders.map((placeholder) => `{${placeholder}}`).join(' ')
   if (
@@ -36,27 +36,27 @@ export function checkTemplate(name: string, value: unknown): string {
     !value.isWellFormed()
   ) {
     throw invalidArgument(
-      `${name} must be text of 1 to ${maxTemplate} characters, in which these stand for the values of a change: ${known}.`,
+      `${name} must be text of 1 to ${maxTemplate} characters. Placeholders for the values of a change: ${known}.`,
       name,
     )
   }
   for (const [, word = ''] of value.matchAll(/\{([^{}]*)\}/g)) {
     if ((templatePlaceholders as readonly string[]).includes(word)) continue
     throw invalidArgument(
-      `${name} contains {${clip(word, 40)}}, which stands for nothing; there are ${known}.`,
+      `${name} contains the unknown placeholder {${clip(word, 40)}}. Allowed placeholders: ${known}.`,
       name,
     )
   }
   return value
 }
 
-/** What the message is made of: a notification and its subscription's template. */
+/** One change of a message: a notification and its subscription's template. */
 export interface MessageItem {
   readonly record: NotificationRecord
   readonly template: string | null
 }
 
-/** The message with these items; `id` is the notification's own or the digest's. */
+/** Composes the message of these items. `id` is that of the notification or of the digest. */
 export function composeMessage(id: string, items: readonly MessageItem[], possibleRepeat: boolean): Message {
   const [first] = items
   const isDigest = items.length > 1
@@ -69,7 +69,7 @@ export function composeMessage(id: string, items: readonly MessageItem[], possib
   }
 }
 
-/** A message that only shows that the way is open. */
+/** Composes a test message for a channel. */
 export function composeTest(id: string, now: number): Message {
   return {
     id,
@@ -114,30 +114,30 @@ function changeOf({ record, template }: MessageItem): MessageChange {
   }
 }
 
-/** The source of a server's alerts, whose states have a sentence for people (see fleet/alerts). */
+/** The source of a server's alerts, whose states have a sentence for operators (see fleet/alerts). */
 const alertSource = 'signalbox'
 
-/** An alert, in words: what is wrong, or that it is over. Undefined for other subjects. */
+/** The sentence of an alert: the problem, or that it is over. Undefined for other subjects. */
 function alertSentence({ source, kind }: NotificationRecord, to: unknown): string | undefined {
   const isAlert = source === alertSource && kind !== 'flapping'
   const { says } = (isAlert && typeof to === 'object' && to !== null ? to : {}) as { says?: unknown }
   return typeof says === 'string' ? `{subject}: ${showValue(says).replaceAll(/[{}]/g, '')}` : undefined
 }
 
-/** Only the subject of a test is fine from the beginning. */
+/** The title of an alert. Only the subject of a test is `ok` in its first state. */
 function alertTitle(name: string, { from }: NotificationRecord, to: unknown): string {
   if ((to as { status?: unknown }).status !== 'ok') return `Alert: ${name}`
   return from === null ? 'Test alert' : `Over: ${name}`
 }
 
-/** In one pass, so that a value with braces in it stays what it is. */
+/** Fills a template in one pass, so that a value with braces stays unchanged. */
 function fill(template: string, values: Readonly<Record<Placeholder, string>>): string {
   return template.replace(/\{([^{}]*)\}/g, (whole, word: string) =>
     Object.hasOwn(values, word) ? values[word as Placeholder] : whole,
   )
 }
 
-/** What people read about a notification: the sentence is a template behind the subject, the title follows its name. */
+/** The texts of a notification: the sentence is a template that follows the subject, the title follows its name. */
 interface Words {
   readonly kind: 'change' | 'flapping' | 'reconcile'
   readonly sentence: string
@@ -164,19 +164,19 @@ function titleOf(record: NotificationRecord): string {
   return `${name} ${wordsOf(record).title}`
 }
 
-/** A state as people read it: text as it is, the rest as JSON, cut to a line. */
+/** Shows a state on one short line: text as it is, other values as JSON. */
 export function showValue(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   return clip(oneLine(text), maxValue)
 }
 
-/** Also without the characters that turn the direction of text round. */
+/** Puts the text on one line, without characters that change the direction of text. */
 function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()
 }
 
 function clip(text: string, most: number): string {
-  // Cut early, for a state may be long, and by whole characters.
+  // Cut first, because a state may be long; then count whole characters.
   const characters = [...text.slice(0, most * 2 + 2)]
   return characters.length > most ? `${characters.slice(0, most - 1).join('')}…` : text
 }

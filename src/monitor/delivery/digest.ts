@@ -1,35 +1,35 @@
 /**
- * Which notifications go one by one and which share a message. Pure.
+ * Plans which notifications are sent alone and which share a message. Pure.
  *
- * While more than one message may go, they go one by one; when a single one is left and more than one is
- * due, all the rest share it. So a burst is sent in full, and late by no more than one window of the provider's.
- * Only those that go by the same configuration share: mentions, keywords and secrets are not mixed.
+ * While the limit allows more than one message, each notification is sent alone. If it allows only one more, all the
+ * rest share that message. So a burst is sent completely, and late by at most one window of the provider. Only
+ * notifications with the same configuration share a message: mentions, keywords and secrets are not mixed.
  *
- * A subscription with `digestMs` is notified at the ends of windows of that length, one message each. A message that was
- * shared and failed is tried again as it was; one that the provider refused as a whole is tried one by one.
+ * A subscription with `digestMs` gets one message at the end of each window of that length. If a shared message fails,
+ * it is sent again with the same notifications. If the provider refuses it, each notification is sent alone.
  */
 export interface Candidate {
   /** Ids sort by time. */
   readonly id: string
-  /** The configuration it goes by. */
+  /** The configuration of its channel. */
   readonly group: string
   readonly digestMs: number | null
   readonly createdAt: number
   readonly attempt: number
-  /** The message it shared last time. */
+  /** The message that it shared at the last try. */
   readonly digestId: string | null
-  /** It must not share. */
+  /** It must not share a message. */
   readonly alone: boolean
 }
 
 export interface Plan<Item extends Candidate> {
-  /** Each a message, in the order in which they are to begin. */
+  /** The items of each message, in the order of sending. */
   readonly messages: readonly (readonly Item[])[]
-  /** Their window has not ended. */
+  /** Items whose window has not ended. */
   readonly later: readonly { readonly item: Item; readonly at: number }[]
 }
 
-/** Every item is in one message at most, or in `later`, or stays due because the limit is reached. */
+/** Every item is in one message, or in `later`, or stays due because the limit is reached. */
 export function planMessages<Item extends Candidate>(
   items: readonly Item[],
   free: number,
@@ -51,12 +51,12 @@ export function planMessages<Item extends Candidate>(
   return { messages: squeeze([...units.values()], free), later }
 }
 
-/** The end of the window it was made in; windows are counted from the epoch, so that all senders agree. */
+/** The end of the window of its creation. Windows count from the epoch, so that all senders agree. */
 function windowEnd({ createdAt, digestMs }: Pick<Candidate, 'createdAt' | 'digestMs'>): number {
   return digestMs === null ? createdAt : (Math.floor(createdAt / digestMs) + 1) * digestMs
 }
 
-/** What belongs into one message even if more may go. */
+/** Items with the same key share a message, even if the limit allows more. */
 function unitOf({ id, group, digestMs, digestId, attempt, alone }: Candidate): string {
   if (alone) return `alone ${id}`
   if (digestId !== null && attempt > 0) return `again ${digestId} ${group}`
@@ -79,7 +79,7 @@ function squeeze<Item extends Candidate>(
   return messages
 }
 
-/** As few messages as can carry all of it. */
+/** Merges the units into as few messages as possible. */
 function share<Item extends Candidate>(units: readonly Item[][]): Item[][] {
   const shared = new Map<string, Item[]>()
   for (const unit of units) {

@@ -7,23 +7,23 @@ import { composeMessage } from './compose-message.ts'
 import type { Candidate } from './digest.ts'
 import { judgeTry, type SendingTally, type TryOutcome } from './sending-outcome.ts'
 
-/** A notification with all that sending it needs. */
+/** A notification with everything that sending needs. */
 export interface Sendable extends Candidate {
   readonly record: NotificationRecord
   readonly channel: Channel
   readonly template: string | null
   readonly onAmbiguous: 'resend' | 'hold'
   readonly retryMs: number
-  /** It may have arrived before. */
+  /** The notification may have arrived before. */
   readonly isRepeat: boolean
-  /** It was begun by a sender that is gone. */
+  /** A sender that died had begun to send it. */
   readonly isAbandoned: boolean
 }
 
-/** Takes requests where they go, and says what came back. */
+/** Sends requests and returns the replies. */
 export interface Courier {
   send(request: OutboundRequest): Promise<OutboundReply>
-  /** How long one may take; a later reply is ignored. */
+  /** The time limit of a request; a later reply is ignored. */
   readonly sendMs: number
 }
 
@@ -33,30 +33,30 @@ export interface PreparedMessage {
   readonly robot: number
   readonly requests: readonly OutboundRequest[]
   readonly slots: readonly SendSlot[]
-  /** By then all of it has arrived, if it arrives. */
+  /** The latest instant at which a part of the message can arrive. */
   readonly latestAt: number
   readonly digestId: string | null
 }
 
 export type Preparation =
   | PreparedMessage
-  /** No robot may take `needed` requests now. */
+  /** No robot may send `needed` requests now. */
   | { readonly status: 'waits'; readonly needed: number }
-  /** It can never be sent. */
+  /** The message can never be sent. */
   | { readonly status: 'unfit'; readonly reason: string }
 
 export interface PrepareParts {
   readonly limiter: Limiter
   readonly time: StoreTime
-  /** How long a request may take. */
+  /** The time limit of a request. */
   readonly sendMs: number
-  /** How long it may take to write down that it begins. */
+  /** The time limit of the write that precedes it. */
   readonly writeMs: number
 }
 
 /**
- * Chooses a robot, composes, and notes the requests. A digest that would exceed the limit gets
- * smaller; those left out stay due.
+ * Chooses a robot, composes the message, and records its requests in the limiter. A digest that would exceed the limit
+ * gets smaller; the omitted notifications stay due.
  */
 export function prepareMessage(
   all: readonly Sendable[],
@@ -78,10 +78,10 @@ export function prepareMessage(
       )
       requests = channel.compose(message, channel.robots[robot]!, now)
     } catch {
-      return { status: 'unfit', reason: 'the message could not be put into the form that the channel wants' }
+      return { status: 'unfit', reason: 'the channel could not compose the message' }
     }
     const needed = requests.length
-    if (needed === 0) return { status: 'unfit', reason: 'the channel made no message of it' }
+    if (needed === 0) return { status: 'unfit', reason: 'the channel composed no request' }
     if (needed <= limiter.freeOf(robot, now)) {
       const slots = requests.map((_, part) =>
         limiter.begin(robot, time.latest() + writeMs + sendMs * (part + 1)),
@@ -100,14 +100,14 @@ export function prepareMessage(
     if (needed <= limiter.capacity) return { status: 'waits', needed }
     return {
       status: 'unfit',
-      reason: `it would be ${needed} messages, more than the provider takes at once; shorten the state or the template`,
+      reason: `it needs ${needed} messages, more than the provider accepts at once; shorten the state or the template`,
     }
   }
 }
 
 /**
- * By what is in it: a receiver that takes each id once must take one that says something else, and need not take the
- * same again.
+ * The id of a digest depends on its content. A receiver that accepts each id once accepts another digest, and ignores a
+ * repeat.
  */
 function digestIdOf(members: readonly Sendable[]): string | null {
   if (members.length === 1) return null
@@ -121,7 +121,7 @@ export interface WaveParts {
   readonly tally: SendingTally
 }
 
-/** Sends them all at once; answers how each notification's try ended. */
+/** Sends all messages at once. Returns how each notification's try ended. */
 export async function sendMessages(
   wave: readonly PreparedMessage[],
   parts: WaveParts,
@@ -152,15 +152,15 @@ async function sendMessage(
   const end = (part: number, outcome: TryOutcome): TryOutcome => {
     for (const slot of slots.slice(part + 1)) limiter.takeBack(robot, slot)
     if (part === 0 || outcome.kind === 'sent') return outcome
-    const reason = `${part} of ${requests.length} parts were taken, then: ${outcome.reason}`
+    const reason = `the provider accepted ${part} of ${requests.length} parts, then: ${outcome.reason}`
     return { kind: 'partly', reason, penaltyMs: penaltyOf(outcome) }
   }
   for (const [part, request] of requests.entries()) {
     const slot = slots[part]!
-    // Later than was noted it must not arrive; the store took its time, or this process was stopped for a while.
+    // The request could arrive after its recorded instant, because the store was slow or this process was frozen.
     if (time.latest() + courier.sendMs > slot.at) {
       limiter.takeBack(robot, slot)
-      return end(part, { kind: 'unbegun', reason: 'it was not begun in time and is sent later' })
+      return end(part, { kind: 'unbegun', reason: 'it did not begin in time and is sent later' })
     }
     const reply = await exchange(courier, request)
     if (reply.status === 0 && reply.sure === true) limiter.takeBack(robot, slot)
@@ -171,14 +171,14 @@ async function sendMessage(
   return { kind: 'sent' }
 }
 
-/** Never throws, and never takes longer than it may. */
+/** Never throws, and never takes longer than the time limit. */
 async function exchange(courier: Courier, request: OutboundRequest): Promise<OutboundReply> {
   const { sendMs } = courier
   const late = () => noReply(`no reply within ${sendMs} ms`)
   try {
-    return (await within(sendMs, courier.send(request), late)) ?? noReply('the request came to nothing')
+    return (await within(sendMs, courier.send(request), late)) ?? noReply('the request had no reply')
   } catch {
-    return noReply('the request failed in an unforeseen way')
+    return noReply('the request failed with an unexpected error')
   }
 }
 
@@ -197,8 +197,9 @@ function judge(channel: Channel, reply: OutboundReply): SendVerdict {
 const shortestPenaltyMs = 1_000
 
 /**
- * A robot whose provider asked for silence is left alone for as long. One through which nothing went rests for half the wait
- * that its messages have: others of a pool are chosen meanwhile, and a dead channel costs no sender's time.
+ * Lets robots rest. After a rate limit of the provider, a robot rests as long as the provider says. After only
+ * failures, it rests for half the pause of its messages: meanwhile other robots are chosen, and a dead channel takes no
+ * sender's time.
  */
 function restRobots(
   wave: readonly PreparedMessage[],
@@ -229,8 +230,8 @@ function isAlive({ kind }: TryOutcome): boolean {
 }
 
 /**
- * The store's clock between two of its answers, in bounds: an answer was made after its question left and before it
- * came. What must not be too early is reckoned from the question, what must not be too late from the answer.
+ * Bounds of the store's clock between two of its answers. The store answered after the request left and before the
+ * answer arrived. So `latest` counts from the request, and `earliest` from the arrival of the answer.
  */
 export class StoreTime {
   readonly #clock: () => number
@@ -245,12 +246,12 @@ export class StoreTime {
     this.#answeredAt = clock()
   }
 
-  /** It is at least this late. */
+  /** The store's clock shows at least this. */
   earliest(): number {
     return Math.floor(this.#now + this.#clock() - this.#answeredAt)
   }
 
-  /** It is at most this late. */
+  /** The store's clock shows at most this. */
   latest(): number {
     return Math.ceil(this.#now + this.#clock() - this.#askedAt)
   }

@@ -7,38 +7,41 @@ import type { OutboundReply, OutboundRequest } from '../channels/channel.ts'
 import { type AddressRules, parseAddressRules, toAllowPrivate } from './address-rules.ts'
 
 /**
- * The one place where messages leave. It never throws: what went wrong is in the reply, without secrets.
+ * The only code that sends messages over the network. It never throws: the reply has the error, without secrets.
  *
- *   url ── literal address? ── judged here
- *    └──── name ── judged where the connection is made: all its addresses, and it connects to one of these
+ *   url ── literal address? ── checked here
+ *    └──── name ── checked by the connection: all its addresses; then it connects to one of these
  *
- * The judging is the connection's own look-up, so there is no second one whose answer could differ (a rebinding name),
- * and a connection that is kept was judged when it was made. Redirects are replies like any other; the environment's
- * proxies are not used, because a proxy would connect to addresses that were not judged.
+ * The check is part of the connection's own look-up. So no second look-up can give another answer (a rebinding name),
+ * and a connection that is kept open was checked when it was opened. Redirects are replies like any other. The
+ * environment's proxies are not used, because a proxy would connect to unchecked addresses.
  */
 export interface Outbound extends AsyncDisposable {
   send(request: OutboundRequest): Promise<OutboundReply>
   /**
-   * Waits for open requests (at most `timeoutMs`), then closes all connections. `isOver`: does not wait; open requests end
-   * at once, with an unknown outcome.
+   * Waits for open requests (at most `timeoutMs`), then closes all connections. `isOver`: does not wait; open requests
+   * end at once, with an unknown outcome.
    */
   close(options?: { readonly isOver?: boolean }): Promise<void>
 }
 
 export interface OutboundOptions {
-  /** Addresses and ranges that may be reached although they are not public; plain http is allowed only there. @default [] */
+  /** Private addresses and ranges that it may reach; plain http is allowed only for these. @default [] */
   readonly allowPrivate?: readonly string[]
-  /** For the whole exchange: the look-up, the connection, the request and its reply. @default 5_000 */
+  /** The time limit of the look-up, the connection, the request and its reply together. @default 5_000 */
   readonly timeoutMs?: number
-  /** The part of a reply that is read; the rest is not waited for. @default 65_536 */
+  /** The part of a reply that is read; the rest is dropped. @default 65_536 */
   readonly maxReplyBytes?: number
-  /** How long an unused connection is kept; less than servers do, so that none is used as it closes. @default 4_000 */
+  /**
+   * How long an idle connection stays open: shorter than servers keep it, so that none is used while it closes.
+   * @default 4_000
+   */
   readonly idleMs?: number
-  /** Connections to one host at once. @default 32 */
+  /** The most connections to one host at once. @default 32 */
   readonly maxConnections?: number
   /** Certificate authorities (PEM) to trust instead of those that Node trusts. @default Node's */
   readonly ca?: string | undefined
-  /** The name's addresses, all of them. @default the system's resolver */
+  /** Returns all addresses of a name. @default the system's resolver */
   readonly lookup?: ((hostname: string) => Promise<readonly ResolvedAddress[]>) | undefined
 }
 
@@ -57,7 +60,7 @@ export const outboundDefaults: Required<OutboundOptions> = {
   lookup: undefined,
 }
 
-/** A sender of requests that reaches only what it may. */
+/** Creates a sender of requests that reaches only allowed addresses. */
 export function createOutbound(options?: OutboundOptions): Outbound {
   return new HttpOutbound(withDefaults('outbound', options, outboundDefaults))
 }
@@ -73,7 +76,7 @@ class HttpOutbound implements Outbound {
   readonly #maxReplyBytes: number
   readonly #ca: string | undefined
   readonly #resolve: Resolve
-  // Each keeps its connections by host and port.
+  // Each agent keeps its connections by host and port.
   readonly #http: HttpAgent
   readonly #https: HttpsAgent
   readonly #underWay = new Set<Promise<unknown>>()
@@ -96,7 +99,7 @@ class HttpOutbound implements Outbound {
   }
 
   async send(request: OutboundRequest): Promise<OutboundReply> {
-    if (this.#closing) return notSent('this process is shutting down and sends no more')
+    if (this.#closing) return notSent('this process is shutting down')
     const exchange = this.#exchange(request)
     this.#underWay.add(exchange)
     try {
@@ -121,8 +124,8 @@ class HttpOutbound implements Outbound {
   async #exchange({ url: address, headers, body }: OutboundRequest): Promise<OutboundReply> {
     const url = URL.parse(address)
     if (url === null) return notSent('the address is not a url')
-    const objection = this.#objection(url)
-    if (objection !== undefined) return notSent(objection)
+    const refusal = this.#refusal(url)
+    if (refusal !== undefined) return notSent(refusal)
     const secure = url.protocol === 'https:'
     let call: ClientRequest
     try {
@@ -132,7 +135,7 @@ class HttpOutbound implements Outbound {
         port: url.port === '' ? (secure ? 443 : 80) : Number(url.port),
         path: `${url.pathname}${url.search}`,
         agent: secure ? this.#https : this.#http,
-        lookup: judgedLookup(this.#resolve, this.#rules, secure),
+        lookup: checkedLookup(this.#resolve, this.#rules, secure),
         headers: {
           'user-agent': 'signalbox',
           ...headers,
@@ -142,31 +145,31 @@ class HttpOutbound implements Outbound {
         ...(secure && this.#ca !== undefined ? { ca: this.#ca } : {}),
       })
     } catch {
-      // Node refuses headers and paths with characters that HTTP has not; its message would quote them.
+      // Node refuses headers and paths with characters that HTTP does not allow. Its message would quote them.
       return notSent('the request has characters that HTTP does not allow')
     }
-    return await converse(call, body, secure, this.#timeoutMs, this.#maxReplyBytes)
+    return await sendAndRead(call, body, secure, this.#timeoutMs, this.#maxReplyBytes)
   }
 
-  #objection(url: URL): string | undefined {
+  #refusal(url: URL): string | undefined {
     if (url.protocol !== 'https:' && url.protocol !== 'http:') return 'the address is neither https nor http'
     if (url.username !== '' || url.password !== '') return 'the address carries a user name or a password'
     const host = bareHost(url)
     if (isIP(host) === 0) return undefined
-    return objectionTo(host, this.#rules, url.protocol === 'https:')
+    return refusalOf(host, this.#rules, url.protocol === 'https:')
   }
 }
 
-/** Why this address is not to be reached; undefined: it may be. */
-function objectionTo(address: string, rules: AddressRules, secure: boolean): string | undefined {
+/** The reason to refuse this address; undefined: it is allowed. */
+function refusalOf(address: string, rules: AddressRules, secure: boolean): string | undefined {
   if (!rules.isAllowed(address)) return `the address is private, local or reserved. ${toAllowPrivate}`
   if (!secure && !rules.isNamed(address))
     return `plain http is only for private addresses that you allow. ${toAllowPrivate}`
   return undefined
 }
 
-/** A look-up for net.connect that answers only if every address of the name may be reached. */
-function judgedLookup(resolve: Resolve, rules: AddressRules, secure: boolean): LookupFunction {
+/** A look-up for net.connect that answers only if every address of the name is allowed. */
+function checkedLookup(resolve: Resolve, rules: AddressRules, secure: boolean): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname).then(
       (found) => {
@@ -176,10 +179,10 @@ function judgedLookup(resolve: Resolve, rules: AddressRules, secure: boolean): L
           return
         }
         for (const { address } of found) {
-          // One that may not be reached condemns the name: who mixes them is not to be trusted with the choice.
-          const objection = objectionTo(address, rules, secure)
-          if (objection === undefined) continue
-          callback(new Blocked(objection), '')
+          // One refused address refuses the whole name: its owner must not control which address is used.
+          const refusal = refusalOf(address, rules, secure)
+          if (refusal === undefined) continue
+          callback(new AddressRefused(refusal), '')
           return
         }
         if (options.all === true) callback(null, [...found])
@@ -194,11 +197,11 @@ function bareHost(url: URL): string {
   return url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
 }
 
-/** The connection was not made, because the address may not be reached; the message says so and names nothing. */
-class Blocked extends Error {}
+/** The address is not allowed, so no connection was opened. The message does not name the address. */
+class AddressRefused extends Error {}
 
-/** Sends the body and hears the reply out, as far as time and size allow. Never rejects. */
-function converse(
+/** Sends the body and reads the reply, within the limits of time and size. Never rejects. */
+function sendAndRead(
   call: ClientRequest,
   body: string,
   secure: boolean,
@@ -231,7 +234,7 @@ function converse(
 
   call.on('socket', (socket) => {
     if (call.reusedSocket || !socket.connecting) connected = true
-    // Over TLS nothing of the request leaves before the other side has proved who it is.
+    // Over TLS no byte of the request leaves before the server has proved its identity.
     else socket.once(secure ? 'secureConnect' : 'connect', () => (connected = true))
   })
   call.on('error', (error) => end(explain(error, connected)))
@@ -246,15 +249,15 @@ function converse(
     })
     message.on('end', () => end())
     message.on('error', (error) => end(explain(error, true)))
-    message.on('close', () => end('the connection ended within the reply'))
+    message.on('close', () => end('the connection ended during the reply'))
   })
   call.end(body)
   return promise
 }
 
-/** Says what happened by its code alone: messages of Node quote names, paths and certificates. */
+/** Explains an error by its code only: messages of Node quote names, paths and certificates. */
 function explain(error: Error, connected: boolean): string {
-  if (error instanceof Blocked) return error.message
+  if (error instanceof AddressRefused) return error.message
   const code = (error as NodeJS.ErrnoException).code ?? 'no code'
   if (error instanceof AggregateError) return `none of its addresses could be connected to (${code})`
   switch (code) {
@@ -267,7 +270,7 @@ function explain(error: Error, connected: boolean): string {
     case 'EPIPE':
       return connected
         ? 'the connection ended before a reply came'
-        : 'the connection ended as it was being made'
+        : 'the connection ended while it was being opened'
     default:
       return connected ? `the exchange failed (${code})` : `the connection could not be made (${code})`
   }

@@ -15,24 +15,26 @@ import type { Outbound } from './outbound.ts'
 import { type SendingCounts, SendingTally, type SendingTrouble } from './sending-outcome.ts'
 
 /**
- * Sends what the monitor decided: a worker on a reserved queue. Any number of them may run, in any number of
- * processes; a channel is in one sender's hands at a time, and different channels do not wait for each other.
+ * Sends the notifications of the monitor: a worker on a reserved queue. Any number of senders may run, in any number of
+ * processes. One sender at a time holds a channel, and different channels do not wait for each other.
  *
- * A job says "look at this channel". Its payload holds no message: the notifications are in the store, and dead letters
- * are notifications, never jobs. So a job must only not get lost:
+ * A job says "check this channel". Its payload has no message: the notifications are in the store, and dead letters are
+ * notifications, never jobs. So the only rule is that no job gets lost:
  *
- * - A job that finds its channel taken leaves word there and ends: the job of the sender that has it has not ended yet.
- * - A job that was begun before may itself be the one whose sender died while it held the channel. It does not end
- *   before it had the channel.
+ * - A job that finds its channel taken marks the channel as `wanted` and ends: the holder's job has not ended yet.
+ * - A job that began before may be the one whose sender died while it held the channel. It ends only after it took the
+ *   channel.
  */
 export interface Sender extends AsyncDisposable {
-  /** It runs, and made progress lately. */
+  /** Whether it runs and made progress lately. */
   readonly ready: boolean
-  /** By type of channel, since it was made. */
+  /** By type of channel, since its creation. */
   counts(): Readonly<Record<string, Readonly<SendingCounts>>>
   /** Begins to send. */
   start(): Promise<void>
-  /** Begins no more messages, waits up to `graceMs` (10,000 by default) for those under way, writes how they ended. */
+  /**
+   * Begins no more messages, waits up to `graceMs` (10,000 by default) for those in flight, and writes how they ended.
+   */
   stop(options?: { readonly graceMs?: number }): Promise<void>
 }
 
@@ -43,30 +45,30 @@ export interface SenderParts {
   readonly outbound: Pick<Outbound, 'send'>
   /** Reads the channels of subscriptions. */
   readonly channels: StoredChannels
-  /** Does the job of looking at one subject again. */
+  /** Runs the job that decides again about one subject. */
   readonly reconcile: (payload: unknown) => Promise<unknown>
 }
 
 export interface SenderOptions {
-  /** How many channels are sent to at once. @default 10 */
+  /** The number of channels that it sends to at once. @default 10 */
   readonly concurrency?: number | undefined
-  /** How long a channel, and the job for it, stay with a sender that gives no sign of life. @default 10_000 */
+  /** The lease of a channel and of its job. @default 10_000 */
   readonly leaseMs?: Duration | undefined
-  /** The wait after a failure, for subscriptions that say nothing. @default 5_000 */
+  /** The pause after a failure, for subscriptions that do not set it. @default 5_000 */
   readonly retryMs?: Duration | undefined
-  /** How long the provider has for its reply; a little more than the time that `outbound` allows. @default 5_500 */
+  /** The provider's time for its reply; a little more than the time limit of `outbound`. @default 5_500 */
   readonly sendMs?: Duration | undefined
-  /** How long one channel may keep one of the places. @default 20_000 */
+  /** The longest time that one channel may use a slot. @default 20_000 */
   readonly turnMs?: Duration | undefined
-  /** How many notifications may share a message. @default 100 */
+  /** The most notifications in a message. @default 100 */
   readonly maxDigest?: number | undefined
-  /** How often to look for jobs without a wake-up. @default 1_000 */
+  /** How often to check for jobs without a wake-up. @default 1_000 */
   readonly pollMs?: Duration | undefined
-  /** Called for every notification that is given up, and for every one that waits for a key. @default nothing */
+  /** Called for every dead notification, and for every notification that waits for a key. @default nothing */
   readonly onTrouble?: ((trouble: SendingTrouble) => void) | undefined
 }
 
-/** Crashes must not use it up: what dies is a notification, after its own tries. */
+/** So many that crashes do not use them up: a notification dies after its own tries, its job never. */
 const maxAttempts = 1_000
 
 const optionKeys = [
@@ -80,7 +82,7 @@ const optionKeys = [
   'onTrouble',
 ]
 
-/** A sender on this store. It does nothing until it is started. */
+/** Creates a sender on this store. It does nothing until it is started. */
 export function createSender(parts: SenderParts, options: SenderOptions = {}): Sender {
   onlyKeys('sender', options, optionKeys)
   const { concurrency = 10, pollMs = 1_000, sendMs = 5_500 } = options
@@ -93,10 +95,10 @@ export function createSender(parts: SenderParts, options: SenderOptions = {}): S
     store: parts.store,
     async comeBack(channel, { at, delayMs }) {
       const how = { queue: notifyQueue, delayMs, maxAttempts }
-      // The same visit is asked for once, however many turns end with it.
+      // The unique key makes one job of the same request, even if several turns end with it.
       const { id, duplicate } = await jobs.add('send', { channel }, { ...how, uniqueKey: `${channel} ${at}` })
       if (!duplicate) return
-      // One that has begun may be the very one that asks: after a clock was set back, it came before its time.
+      // A job that has begun may be the caller itself: after a clock was set back, it ran before its time.
       const state = (await jobs.find(id))?.state
       if (state !== 'ready' && state !== 'scheduled') await jobs.add('send', { channel }, how)
     },
@@ -107,8 +109,8 @@ export function createSender(parts: SenderParts, options: SenderOptions = {}): S
     options: pumpOptions,
   }
 
-  /** What goes wrong is tried again soon, however often it went wrong before: people wait for it. */
-  async function soon(job: HandlerJob, work: () => Promise<unknown>): Promise<void> {
+  /** Tries failed work again soon, whatever the number of failures, because subscribers wait for it. */
+  async function retrySoon(job: HandlerJob, work: () => Promise<unknown>): Promise<void> {
     try {
       await work()
     } catch (error) {
@@ -128,13 +130,13 @@ export function createSender(parts: SenderParts, options: SenderOptions = {}): S
   const worker = jobs.worker({
     queues: [notifyQueue],
     concurrency: whole('sender.concurrency', concurrency, { min: 1, max: 1_000 }),
-    // A job held ready here would wait behind a slow channel while another sender is idle.
+    // A prefetched job would wait here behind a slow channel while another sender is idle.
     prefetch: 0,
     leaseMs: pumpOptions.leaseMs,
     pollMs,
     handlers: {
-      send: (job, { signal }) => soon(job, () => send(job, signal)),
-      reconcile: (job) => soon(job, () => parts.reconcile(job.payload)),
+      send: (job, { signal }) => retrySoon(job, () => send(job, signal)),
+      reconcile: (job) => retrySoon(job, () => parts.reconcile(job.payload)),
     },
   })
 
@@ -176,21 +178,21 @@ function channelOf(payload: unknown): string {
 export interface TestSendParts {
   readonly outbound: Pick<Outbound, 'send'>
   readonly parseChannel: (config: unknown) => Channel
-  /** The time that signatures are made with. @default Date.now */
+  /** The time in signatures. @default Date.now */
   readonly now?: () => number
 }
 
-/** How a test went; `reason` says what is wrong, without secrets. */
+/** The result of a test. `reason` is the error, without secrets. */
 export interface TestSendAnswer {
   readonly ok: boolean
   readonly reason: string | null
-  /** The channel as it may be shown; null: it cannot be used at all. */
+  /** The channel without secrets; null: the channel is unusable. */
   readonly shown: string | null
 }
 
 /**
- * Sends one message through each robot of a channel now, past all queues and limits: for the person who sets it up and
- * looks at the group. The first robot that does not take it ends the test.
+ * Sends one message through each robot of a channel now, past all queues and limits, for the operator who sets it up.
+ * The first robot that refuses the message ends the test.
  */
 export async function sendTest(
   config: unknown,
@@ -200,7 +202,7 @@ export async function sendTest(
   try {
     channel = parseChannel(config)
   } catch (error) {
-    // Its complaints name fields, never values.
+    // The error names fields, never values.
     return { ok: false, reason: describeError(error).message, shown: null }
   }
   const { shown, robots } = channel

@@ -1,15 +1,15 @@
 import type { NotificationRecord, SendingEnd, WindowRecord } from '../monitor-store.ts'
 
 /**
- * What the end of a sending means for its notification and for the windows of its subject and subscription. Pure: every
- * store asks these functions and writes what they answer.
+ * Computes how the end of a sending changes its notification, and the windows of its subject and subscription. Pure:
+ * every store calls these functions and writes the result.
  *
- *     sent, held ──▶ its window is notified; windows that are over, or owed of a past state, are forgotten
- *     dead ────────▶ its window is owed; what else is owed of a past state, and was never notified, is forgotten
- *     cancelled ───▶ its window is forgotten
+ *     sent, held ──▶ its window is notified; windows that are over, or owed of a past state, are deleted
+ *     dead ────────▶ its window is owed; other windows owed of a past state, and never notified, are deleted
+ *     cancelled ───▶ its window is deleted
  *     retry ───────▶ its window stays reserved
  *
- * A window that another notification has reserved since is left alone by `dead` and `cancelled`.
+ * If another notification reserved a window meanwhile, `dead` and `cancelled` do not change it.
  */
 type Ending = Pick<SendingEnd, 'outcome' | 'afterMs' | 'free' | 'error' | 'digestId'>
 
@@ -35,14 +35,14 @@ export function endNotification(
   }
 }
 
-/** Where an end happens: the notification, the state that its subject has now, and the store's clock. */
+/** The circumstances of an end: the notification, the present state of its subject, and the store's clock. */
 export interface EndingMoment {
   readonly notification: Pick<NotificationRecord, 'id' | 'subscriptionId' | 'stateHash' | 'windowMs'>
   readonly presentHash: string | null
   readonly now: number
 }
 
-/** The windows of one subject and subscription after the end. Those that stay as they are stay the same objects. */
+/** The windows of one subject and subscription after the end. Unchanged windows stay the same objects. */
 export function endWindows(
   windows: readonly WindowRecord[],
   outcome: SendingEnd['outcome'],

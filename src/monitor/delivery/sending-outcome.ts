@@ -4,23 +4,23 @@ import { type ShownPlace, showPlace } from '../subject-forms.ts'
 import type { Subscriber } from '../subscription-rules.ts'
 
 /**
- * What becomes of a notification after a try. Pure.
+ * Decides how a notification continues after a try. Pure.
  *
  *     sent ─▶ sent      retry ─▶ retry … dead when no tries are left      refused ─▶ dead
- *     unknown, or found begun by a sender that died: ambiguous ─▶ again, marked as a possible repeat ─▶ … dead
- *                                                             └─▶ held, where that was chosen
- *     asked to be silent, or not begun after all: again, at no cost
+ *     unknown, or begun by a sender that died: ambiguous ─▶ again, marked as a possible repeat ─▶ … dead
+ *                                                       └─▶ held, if the subscription says so
+ *     rate limit of the provider, or not begun after all: again, without using up a try
  */
 export type TryOutcome =
   | SendVerdict
-  /** Nothing left here. */
+  /** No request was sent. */
   | { readonly kind: 'unbegun'; readonly reason: string }
-  /** Some of its requests were taken, then this. */
+  /** The provider accepted some of its requests; then this happened. */
   | { readonly kind: 'partly'; readonly reason: string; readonly penaltyMs: number | undefined }
 
 export interface Tried {
   readonly record: Pick<NotificationRecord, 'id' | 'maxAttempts'>
-  /** Counted with this one. */
+  /** The number of tries, with this one. */
   readonly attempt: number
   readonly onAmbiguous: 'resend' | 'hold'
   readonly retryMs: number
@@ -32,7 +32,7 @@ export interface Judged {
   readonly counted: readonly (keyof SendingCounts)[]
 }
 
-/** The codes that a notification's error can have, for the next try to know. */
+/** The codes in a notification's error, which the next try reads. */
 export const sendingCodes = { ambiguous: 'ambiguous', alone: 'refused_together' } as const
 
 export function judgeTry(tried: Tried, outcome: TryOutcome): Judged {
@@ -43,7 +43,7 @@ export function judgeTry(tried: Tried, outcome: TryOutcome): Judged {
     case 'sent':
       return { end: { ...same, outcome: 'sent', error: null }, counted: ['sent'] }
     case 'refused': {
-      // One of them may be what is not liked, so each is tried by itself before all of them die.
+      // The provider may refuse only one notification of the digest, so each is tried alone before all of them die.
       if (digestId === null || isLast) return dead(same, outcome.reason)
       const error = encode(outcome.reason, sendingCodes.alone)
       return { end: { ...same, outcome: 'retry', afterMs: 0, error }, counted: ['retried'] }
@@ -69,10 +69,10 @@ export function judgeTry(tried: Tried, outcome: TryOutcome): Judged {
   }
 }
 
-/** It was begun by a sender that is gone. Undefined: it is to be sent again now. */
+/** Judges a notification whose sender died while sending. Undefined: send it again now. */
 export function judgeAbandoned(tried: Tried): Judged | undefined {
   const { record, attempt, onAmbiguous, digestId } = tried
-  const error = encode('the sender ended while it was being sent', sendingCodes.ambiguous)
+  const error = encode('the sender ended while it sent this notification', sendingCodes.ambiguous)
   const same = { id: record.id, digestId, error }
   if (onAmbiguous === 'hold') return { end: { ...same, outcome: 'held' }, counted: ['ambiguous', 'held'] }
   if (attempt >= record.maxAttempts)
@@ -80,21 +80,23 @@ export function judgeAbandoned(tried: Tried): Judged | undefined {
   return undefined
 }
 
-/** It cannot be sent at all. */
+/** The end of a notification that can never be sent. */
 export function deadEnd(id: string, reason: string): SendingEnd {
   return { id, outcome: 'dead', error: encode(reason), digestId: null }
 }
 
-/** It waits until a process has the key. A sender that died may have sent it, so that stays known. */
+/**
+ * The notification waits until a process has the key. If a dead sender may have sent it, the code stays `ambiguous`.
+ */
 export function sealedEnd({ id, status, digestId }: NotificationRecord, reason: string): SendingEnd {
   const code = status === 'sending' ? sendingCodes.ambiguous : 'secret_sealed'
   return { id, outcome: 'retry', afterMs: sealedDelayMs, error: encode(reason, code), digestId }
 }
 
-/** How long a notification waits before its channel is tried again. */
+/** The pause before a sealed channel is tried again. */
 const sealedDelayMs = 10_000
 
-/** The code of the last failure, as it was written down. */
+/** The code in the stored error of the last failure. */
 export function codeOf(error: string | null): string | undefined {
   if (error === null) return undefined
   try {
@@ -117,9 +119,9 @@ function encode(message: string, code?: string): string {
   return JSON.stringify(code === undefined ? { message } : { message, code })
 }
 
-/** A notification that a sender did not deliver, for logs. It holds no secret. */
+/** A notification that a sender did not deliver, for logs. It has no secret. */
 export interface SendingTrouble extends ShownPlace {
-  /** `dead`: it was given up. `sealed`: it waits, because its channel is sealed with a key that is not here. */
+  /** `dead`: no further try. `sealed`: it waits, because its channel is sealed with a key that this process lacks. */
   readonly kind: 'dead' | 'sealed'
   readonly notificationId: string
   readonly subscriptionId: string
@@ -130,7 +132,7 @@ export interface SendingTrouble extends ShownPlace {
   readonly reason: string
 }
 
-/** What an end means for an operator; undefined: nothing to say. */
+/** The report of an end for an operator; undefined: none. */
 export function troubleOf(
   { outcome, error }: SendingEnd,
   notification: NotificationRecord,
@@ -147,7 +149,7 @@ export function troubleOf(
   }
 }
 
-/** Its channel may open once this process has the key. */
+/** Whether its channel may open once this process has the key. */
 export function isWaitingForKey({ problem }: Subscriber['stored']): boolean {
   return problem?.code === 'secret_sealed'
 }
@@ -157,11 +159,11 @@ function messageOf(error: string | null): string {
   return (JSON.parse(error) as { readonly message: string }).message
 }
 
-/** What became of notifications, by the type of their channel. */
+/** Counts of notifications and tries of one type of channel. */
 export interface SendingCounts {
-  /** Notifications that a provider took. */
+  /** Notifications that a provider accepted. */
   sent: number
-  /** Tries that failed and will be made again. */
+  /** Failed tries that are followed by another. */
   retried: number
   dead: number
   /** Tries that may or may not have arrived. */
@@ -171,11 +173,11 @@ export interface SendingCounts {
   cancelled: number
   /** Notifications that shared a message with others. */
   digested: number
-  /** How often a provider asked a robot to be silent. */
+  /** How often a provider limited the rate of a robot. */
   penalties: number
 }
 
-/** Adds up, by type. */
+/** Adds up the counts by type of channel. */
 export class SendingTally {
   readonly #types = new Map<string, SendingCounts>()
 
@@ -185,7 +187,7 @@ export class SendingTally {
     counts[what] += count
   }
 
-  /** As they are now. */
+  /** A copy of the present counts. */
   counts(): Readonly<Record<string, Readonly<SendingCounts>>> {
     return Object.fromEntries([...this.#types].map(([type, counts]) => [type, { ...counts }]))
   }

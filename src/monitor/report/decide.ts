@@ -2,17 +2,18 @@ import type { KnownSubject, WindowRecord } from '../monitor-store.ts'
 import type { ResolvedSubscriptionOptions } from '../subscription.ts'
 
 /**
- * Whether something is notified, to whom, and why not: pure, so that every story of it can be written down as a table.
+ * Decides whether a state is notified, to which subscriptions, and why not. Pure, so that every case is a row of a
+ * table.
  *
- *     not known ──▶ new            its baseline: notified only to those who want that
+ *     not known ──▶ new            the baseline: notified only to subscriptions with `notifyNew`
  *     same state ─▶ unchanged      unless a message about it died: then it is owed, and decided again
- *     older ──────▶ stale          recorded; the newer truth stays
- *     otherwise ──▶ changed        notified to each subscription, or to it
- *                                  silenced, flapping, pending, notified_recently, throttled
- *                                  and to all no_subscriber, duplicate_event
+ *     older ──────▶ stale          recorded; the newer state stays
+ *     otherwise ──▶ changed        notified to each subscription, unless for this subscription it is
+ *                                  silenced, flapping, pending, notified_recently, throttled,
+ *                                  or for all: no_subscriber, duplicate_event
  *
- * A window is per subject, state and subscription: `[notified, notified + windowMs)`, reserved while a message is on its way
- * (`pending`), and no repeat makes it longer.
+ * Each subject, state and subscription has a window: `[notified, notified + windowMs)`. It is reserved (`pending`)
+ * until the message is sent, and a repeat does not extend it.
  */
 export const reasons = [
   'new',
@@ -30,51 +31,51 @@ export const reasons = [
 
 export type Reason = (typeof reasons)[number]
 
-/** What a subscription that matches wants. */
+/** The options of a matching subscription. */
 export type Listener = { readonly id: string } & Pick<
   ResolvedSubscriptionOptions,
   'windowMs' | 'notifyNew' | 'reconcile' | 'throttle' | 'flap'
 >
 
-/** Everything a decision depends on. */
+/** All facts of a decision. */
 export interface Sighting {
   /** The store's clock. */
   readonly now: number
   readonly observedAt: number
   readonly stateHash: string
   readonly known: Pick<KnownSubject, 'stateHash' | 'observedAt' | 'windows'> | undefined
-  /** What is remembered of a known subject. */
+  /** The stored memory of a known subject. */
   readonly recall: Recall | undefined
   readonly listeners: readonly Listener[]
-  /** When the last of the silences over it ends; null: it is not silenced. */
+  /** The end of its last silence; null: it is not silenced. */
   readonly silencedUntil: number | null
-  /** Its event id is taken. */
+  /** Whether its event id is taken. */
   readonly isDuplicate: boolean
-  /** How long an event id is taken at the most. */
+  /** The longest time for which an event id is taken. */
   readonly eventKeepMs: number
-  /** How many notifications throttled subscriptions had lately. */
+  /** The recent notifications of throttled subscriptions. */
   readonly counts: ReadonlyMap<string, number>
-  /** A job, not a report: it looks whether a change that was held back should be notified now. */
+  /** A job, not a report: it checks whether a change that was held back should be notified now. */
   readonly isReconcile: boolean
 }
 
-/** What becomes of it for one subscription. */
+/** The decision for one subscription. */
 export interface Verdict {
   readonly subscriptionId: string
   readonly notified: boolean
   readonly reason: Reason
   readonly kind: 'change' | 'flapping' | 'reconcile'
-  /** The notification that knows what they heard before, where that is not the state before. */
+  /** The notification that has the last notified state, if that is not the previous state. */
   readonly heardBy: { readonly notificationId: string; readonly part: 'from' | 'to' } | null
 }
 
 export interface Decision {
   readonly reason: Reason
-  /** The truth becomes this state. */
+  /** Whether the subject gets this state. */
   readonly isChange: boolean
   readonly verdicts: readonly Verdict[]
   readonly recall: Recall
-  /** A job is to look at it again then; null: none is needed, or one is on its way. */
+  /** When a job must decide again; null: no job is needed, or one exists. */
   readonly lookAgainAt: number | null
 }
 
@@ -113,9 +114,8 @@ function decideChange(sighting: Sighting): Decision {
 }
 
 /**
- * Nothing changed: an owed change is notified, and one that was held back from a subscription with `reconcile`. A job comes
- * for it. A report that comes before the job notifies it too, if nothing holds it back any more: a silence may have ended
- * early.
+ * Nothing changed. Notifies an owed change, and a change that was held back from a subscription with `reconcile`. A job
+ * does this. A report before that job also does it, if nothing holds the change back: a silence may have ended early.
  */
 function decideSame(sighting: Sighting): Decision {
   const recall = sighting.recall!
@@ -135,13 +135,13 @@ function decideSame(sighting: Sighting): Decision {
     const heardBy = source.by ? { notificationId: source.by.notificationId, part: source.part } : null
     judged.push({ ...verdict, kind, heardBy })
   }
-  // What is held back again is no news: its reason was recorded when it changed.
+  // A change that is held back again is not recorded again: its reason was recorded when it changed.
   const reason = judged.some((verdict) => verdict.notified) ? 'changed' : 'unchanged'
   return conclude(reason, false, judged, sighting, recall)
 }
 
 type Judged = Verdict & {
-  /** When it would be worth looking again at what is held back. */
+  /** When to decide again about a change that is held back. */
   readonly againAt: number | null
 }
 
@@ -154,7 +154,7 @@ function judge(listener: Listener, sighting: Sighting, recall: Recall): Judged {
   const isThrottled = throttle !== null && (counts.get(id) ?? 0) >= throttle.max
   if (calmAt > now && !isThrottled) return notified(listener, 'flapping')
   const window = known?.windows.find((one) => one.subscriptionId === id && one.stateHash === stateHash)
-  // Its window begins with the ack, so it is open until then at the least. Where there is none, a repeat is notified after it.
+  // The window begins with the ack, so it lasts at least until then. With `windowMs` 0, a repeat is notified at once.
   if (window?.status === 'pending' && windowMs > 0) return heldBack(listener, 'pending', now + windowMs)
   if (window?.status === 'notified' && window.endsAt !== null && window.endsAt > now)
     return heldBack(listener, 'notified_recently', window.endsAt)
@@ -170,7 +170,7 @@ function heldBack({ id }: Listener, reason: Reason, againAt: number): Judged {
   return { subscriptionId: id, notified: false, reason, kind: 'change', heardBy: null, againAt }
 }
 
-/** From when on it is calm: at most `most` changes within the span before. */
+/** The instant from which the subject is calm: at most `most` changes within `withinMs` before it. */
 function calmFrom(
   changes: readonly number[],
   { changes: most, withinMs }: NonNullable<Listener['flap']>,
@@ -179,7 +179,7 @@ function calmFrom(
   return first === undefined ? 0 : first + withinMs
 }
 
-/** What a subscription hears last: what is on its way comes after all that was notified. */
+/** The last window that a subscription is notified of. A pending window comes after all notified ones. */
 function lastHeard(windows: readonly WindowRecord[]): WindowRecord | undefined {
   let last: WindowRecord | undefined
   for (const window of windows) {
@@ -198,10 +198,10 @@ function withChange({ now, recall, listeners }: Sighting): Recall {
   const spans = listeners.map(({ flap }) => flap?.withinMs ?? 0)
   const longest = Math.max(0, ...spans)
   const changes = longest === 0 ? [] : [...recall!.changes.filter((at) => at > now - longest), now]
-  return { ...recall!, changes: changes.slice(-mostChanges) }
+  return { ...recall!, changes: changes.slice(-maxChanges) }
 }
 
-/** One reason for all subscriptions: `changed` if one is notified, else the likeliest explanation. */
+/** Chooses one reason for all subscriptions: `changed` if one is notified, else the most useful explanation. */
 function overall(verdicts: readonly Judged[]): Reason {
   if (verdicts.some((verdict) => verdict.notified)) return 'changed'
   const order: readonly Reason[] = ['pending', 'notified_recently', 'flapping', 'throttled', 'silenced']
@@ -224,7 +224,7 @@ function conclude(
   )
   const verdicts = final.map(({ againAt, ...verdict }) => verdict)
   const look = planLook(sighting, final, recall)
-  // Windows are forgotten after a while, and with them what was heard last.
+  // Windows are deleted after a while, and with them the last notified state. So the baseline records it.
   const isKnownToAll = verdicts.length > 0 && verdicts.every((verdict) => verdict.notified)
   return {
     reason: isDuplicate ? 'duplicate_event' : reason,
@@ -233,15 +233,15 @@ function conclude(
     recall: {
       ...recall,
       baseline: isKnownToAll ? sighting.stateHash : recall.baseline,
-      flapping: noticed(sighting, verdicts, recall),
+      flapping: notifiedOfFlapping(sighting, verdicts, recall),
       lookAgainAt: look.at,
     },
     lookAgainAt: look.isAdded ? look.at : null,
   }
 }
 
-/** Who was notified that it flaps, and has not been able to see it calm since. */
-function noticed(
+/** The subscriptions that were notified of the flapping, while it continues. */
+function notifiedOfFlapping(
   { now, listeners }: Sighting,
   verdicts: readonly Verdict[],
   recall: Recall,
@@ -257,7 +257,7 @@ function noticed(
     .map(({ id }) => id)
 }
 
-/** One job at a time is on its way to look again, the earliest that is needed: it plans the next itself. */
+/** Plans the next job that decides again. Only the earliest job is added, because it plans the next one itself. */
 function planLook(
   { now, listeners }: Sighting,
   judged: readonly Judged[],
@@ -274,27 +274,27 @@ function planLook(
 }
 
 /**
- * What is remembered of a subject besides its state, as JSON in its row: it is written with the state and under the
- * same condition, so two who decide at once cannot remember different things.
+ * The memory of a subject besides its state, as JSON in its row. It is written with the state and under the same
+ * condition, so two processes that decide at the same time cannot write different memories.
  */
 export interface Recall {
   /**
-   * The hash of the state that people are taken to know of whom no window says what they heard: the first that was ever
-   * seen, then the last that all subscriptions were notified of.
+   * The hash of the state that counts as last notified for a subscription without a window: the first known state,
+   * later the last state that all subscriptions were notified of.
    */
   readonly baseline: string
-  /** When it changed lately, by the store's clock, oldest first; only where a subscription watches for flapping. */
+  /** The recent changes by the store's clock, oldest first; only if a subscription watches for flapping. */
   readonly changes: readonly number[]
-  /** Subscriptions that were notified it is flapping and shall hear no more until it is calm. */
+  /** Subscriptions that were notified of the flapping and get no more until the subject is calm. */
   readonly flapping: readonly string[]
-  /** When a job will look at it again; null: none is on its way. */
+  /** When a job decides again; null: no job exists. */
   readonly lookAgainAt: number | null
-  /** The last id of a decision or notification about it; empty: none. */
+  /** The last id of a decision or notification about the subject; empty: none. */
   readonly lastId: string
 }
 
-/** More changes than this are not remembered. */
-const mostChanges = 100
+/** The most changes that the memory keeps. */
+const maxChanges = 100
 
 export function encodeRecall({ baseline, changes, flapping, lookAgainAt, lastId }: Recall): string {
   return JSON.stringify({

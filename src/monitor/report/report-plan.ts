@@ -15,7 +15,7 @@ import type { RuleBook, Subscriber } from '../subscription-rules.ts'
 import { type Decision, decide, decodeRecall, encodeRecall, type Verdict } from './decide.ts'
 import type { Seen } from './report.ts'
 
-/** What is decided together, and on what. */
+/** The subjects to decide together, and the facts for the decision. */
 export interface PlanAsk {
   readonly taskId: string
   readonly observedAt: number
@@ -23,7 +23,7 @@ export interface PlanAsk {
   readonly seen: readonly Seen[]
   readonly known: Known
   readonly book: RuleBook
-  /** Those whose matcher may match a subject of this source and group. */
+  /** The subscribers whose matcher may match a subject of this source and group. */
   readonly near: readonly Subscriber[]
   /** Event ids that are taken. */
   readonly taken: ReadonlySet<string>
@@ -31,26 +31,26 @@ export interface PlanAsk {
   readonly mint: Mint
 }
 
-/** What one subject came to. */
+/** The decision about one subject. */
 export interface Planned {
   readonly seen: Seen
   readonly known: KnownSubject | undefined
   readonly decision: Decision
-  /** The event id that is claimed for it. */
+  /** The event id that this decision claims. */
   readonly eventId: string | null
 }
 
 export interface Plan {
   readonly batch: ReportBatch
   readonly planned: readonly Planned[]
-  /** Notifications whose `from` is what another one knows, by id. */
+  /** For notifications whose `from` is the state in another notification: that notification, by id. */
   readonly heard: ReadonlyMap<string, NonNullable<Verdict['heardBy']>>
 }
 
-/** A clock so far ahead is wrong, and would make everything after it stale. */
+/** A clock further ahead is wrong, and would make all later reports stale. */
 const aheadMs = 60_000
 
-/** Decides a batch, and what is to be written for it. */
+/** Decides a batch and returns the rows to write. */
 export function plan(ask: PlanAsk): Plan {
   const { known } = ask
   const counts = new Map(
@@ -85,7 +85,9 @@ export function plan(ask: PlanAsk): Plan {
   return { batch, planned: drafts.map(({ planned }) => planned), heard: new Map(heard) }
 }
 
-/** Others who decide at the same time notify the same subscriptions: what they notify is counted when it is written. */
+/**
+ * Others may notify the same subscriptions at the same time. So the store checks the throttles again when it writes.
+ */
 function limits(
   near: readonly Subscriber[],
   notices: readonly { readonly notice: { readonly subscriptionId: string } }[],
@@ -97,7 +99,7 @@ function limits(
   })
 }
 
-/** Whose notifications are to be counted. */
+/** The subscribers whose notifications must be counted. */
 export function throttled(
   subscribers: readonly Subscriber[],
 ): readonly { readonly subscriptionId: string; readonly perMs: number }[] {
@@ -114,14 +116,14 @@ interface Draft {
   readonly look: NewJob | null
 }
 
-/** Decides one subject. `counts` is counted on, so that a throttle holds within the batch, too. */
+/** Decides one subject. It adds to `counts`, so that a throttle also applies within the batch. */
 function draft(
   ask: PlanAsk,
   seen: Seen,
   before: KnownSubject | undefined,
   counts: Map<string, number>,
 ): Draft {
-  // Most venues are as they were, and have no event to be named.
+  // Most subjects are unchanged and have no event.
   const event = before?.stateHash === seen.stateHash ? null : nameEvent(seen, before)
   const isDuplicate = event !== null && ask.taken.has(event)
   const listeners = ask.near.filter(({ matcher }) => matcher.isName(seen.name))
@@ -155,7 +157,7 @@ function draft(
     const { subscriptionId, heardBy } = verdict
     counts.set(subscriptionId, (counts.get(subscriptionId) ?? 0) + 1)
     const subscriber = listeners.find(({ id }) => id === subscriptionId)!
-    // Where nothing changed just now, what they heard before is looked up, or not known.
+    // Without a change in this report, `from` is the last notified state, which is read later, or unknown.
     const from = isChange ? (before?.state ?? null) : null
     return { notice: notify(seen, from, subscriber, verdict, { ...marks, id: mint() }), heardBy }
   })
@@ -174,7 +176,9 @@ interface Marks {
   readonly eventId: string | null
 }
 
-/** Null: nothing of it changed. A notification always writes the subject too: by its version the write takes once. */
+/**
+ * Null: nothing changed. A notification always writes the subject too, because its version makes the write happen once.
+ */
 function writeSubject(
   { observedAt, isReconcile }: PlanAsk,
   seen: Seen,

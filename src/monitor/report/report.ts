@@ -10,19 +10,21 @@ interface ReportBasics {
   /** The same for every reporter of the same result. A task that was reported before is a duplicate. */
   readonly taskId: string
   readonly source: string
-  /** When the task saw it (epoch milliseconds, or a Date). An older report never overwrites a newer one. */
+  /**
+   * When the task observed the states (epoch milliseconds, or a Date). An older report never overwrites a newer one.
+   */
   readonly observedAt: number | Date
-  /** Fields of these states that are no change, besides those of the monitor's options. @default none */
+  /** Fields that the comparison ignores, besides those of the monitor's options. @default none */
   readonly ignore?: readonly string[] | undefined
 }
 
-/** What a task saw of its subjects: the general form. */
+/** The states that a task observed, in the general form. */
 export interface SubjectReport extends ReportBasics {
   /** At most 10,000, each with any JSON value of at most 256 KiB. */
   readonly subjects: readonly { readonly subject: string; readonly state: unknown }[]
 }
 
-/** What a task saw of the venues of a time slot. Each is a subject, named by its time slot and its id. */
+/** The states that a task observed of the venues of a time slot. Each venue is a subject, named by time slot and id. */
 export interface VenueReport extends ReportBasics {
   readonly timeSlot: string
   /** At most 10,000, each with any JSON value of at most 256 KiB. */
@@ -31,11 +33,13 @@ export interface VenueReport extends ReportBasics {
 
 export type Report = SubjectReport | VenueReport
 
-/** `busy`: another reporter works on the task. `duplicate`: it was reported before. In both cases nothing was written. */
+/**
+ * `busy`: another reporter works on the task. `duplicate`: it was reported before. In both cases nothing was written.
+ */
 export interface ReportAnswer {
   readonly status: 'processed' | 'busy' | 'duplicate'
   readonly changes: readonly ReportedChange[]
-  /** How many notifications were made. */
+  /** The number of new notifications. */
   readonly notified: number
   /** Changes without a notification, and why. */
   readonly suppressed: readonly (ShownName & { readonly reason: Reason })[]
@@ -55,7 +59,7 @@ export interface FailedSubject extends ShownName {
   readonly error: { readonly code: string; readonly message: string }
 }
 
-/** A subject as a task saw it, ready to be compared. */
+/** A reported subject in the form for comparison. */
 export interface Seen extends SubjectName {
   /** Canonical JSON text. */
   readonly state: string
@@ -68,7 +72,7 @@ export interface ResolvedReport {
   readonly group: string
   readonly observedAt: number
   readonly seen: readonly Seen[]
-  /** Subjects that cannot be taken as they are. */
+  /** Subjects that are invalid. */
   readonly failed: readonly FailedSubject[]
   /** Shows a subject's name in the form of the report. */
   show(name: string): ShownName
@@ -78,7 +82,7 @@ const maxSubjects = 10_000
 
 const basicKeys = ['taskId', 'source', 'observedAt', 'ignore']
 
-/** A report in the general form, with the words of the form it came in. */
+/** A report in the general form, with the field names of its original form. */
 interface GivenReport {
   readonly group: string
   readonly list: 'subjects' | 'venues'
@@ -86,7 +90,7 @@ interface GivenReport {
   readonly field: NameField
 }
 
-/** Maps a report of either form onto the general one: a venue is a subject whose group is the time slot. */
+/** Converts a report of either form into the general form: a venue is a subject whose group is the time slot. */
 function readForm(report: Report): GivenReport {
   const { subjects, timeSlot, venues } = report as Partial<SubjectReport & VenueReport>
   if (subjects === undefined) {
@@ -99,7 +103,7 @@ function readForm(report: Report): GivenReport {
   return { group: '', list: 'subjects', items: subjects, field: 'subject' }
 }
 
-/** Checks a report. A subject that is wrong fails alone. */
+/** Checks a report. An invalid subject fails alone. */
 export function resolveReport(report: Report, ignored: readonly string[]): ResolvedReport {
   onlyKeys('report', report, [...basicKeys, 'subjects', 'timeSlot', 'venues'])
   const taskId = text('report.taskId', report.taskId)
@@ -124,7 +128,7 @@ export function resolveReport(report: Report, ignored: readonly string[]): Resol
       failed.set(name, { ...show(name), error: describeFailure(error) })
     }
   }
-  // A subject that failed once fails as a whole: it is not known which of its states is true.
+  // A subject that failed once fails completely, because the true state is unknown.
   const seen = [...bySubject.values()].filter(({ name }) => !failed.has(name))
   return { taskId, source, group, observedAt: instant, seen, failed: [...failed.values()], show }
 }
@@ -154,7 +158,7 @@ function resolveItem(
   return { ...subject, state: whole, stateHash: digestParts(['state.1', compared]) }
 }
 
-/** The name of a subject for an answer, also where it is no valid name. */
+/** The name of a subject for an answer, even if the name is invalid. */
 function nameOf(item: unknown, field: NameField): string {
   const name = (item as { readonly [key in NameField]?: unknown } | null | undefined)?.[field]
   return typeof name === 'string' ? name.slice(0, 191).toWellFormed() : ''
@@ -166,9 +170,9 @@ function twice(field: NameField, name: string): SignalboxError {
   )
 }
 
-/** What went wrong, as the answer shows it. */
+/** The error of a subject in the answer. */
 function describeFailure(error: unknown): FailedSubject['error'] {
   if (isSignalboxError(error)) return { code: error.code, message: error.message }
-  // A getter or a proxy of the caller's threw.
+  // A getter or a proxy of the caller threw.
   return { code: 'invalid_argument', message: 'The subject could not be read: its state is not plain JSON.' }
 }

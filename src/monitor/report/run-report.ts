@@ -19,8 +19,8 @@ import {
 import { type Plan, type Planned, plan, throttled } from './report-plan.ts'
 
 /**
- * Runs a report: claims its task, decides and writes its venues in batches that
- * stand or fall by themselves, and the task is done when all of them stood.
+ * Runs a report: claims its task, then decides and writes its subjects in independent batches. The task is done if all
+ * batches succeed.
  */
 export async function runReport(
   parts: BatchParts & TaskGuardParts,
@@ -34,12 +34,12 @@ export async function runReport(
   try {
     const results = await runBatches(parts, report, options)
     const errors = results.flatMap(({ error }) => error ?? [])
-    // Where nothing at all could be written it is the store that failed, not the report.
+    // If no batch could be written, the store failed, not the report.
     if (errors.length > 0 && errors.length === results.length) throw errors[0]
     isDone = errors.length === 0
     return answer(report, results)
   } finally {
-    // What was written stands, and the claim runs out by itself: an answer is not lost for the sake of its guard.
+    // A failure here must not hide the answer: the batches are written, and the claim expires by itself.
     await task.end(isDone ? 'done' : 'failed').catch(() => undefined)
   }
 }
@@ -61,14 +61,14 @@ async function runBatches(
   for (let from = 0; from < report.seen.length; from += batchSize)
     batches.push(report.seen.slice(from, from + batchSize))
   const { subscribers } = await parts.rules.book()
-  // Batches that are decided at once do not see each other's notifications, so a throttle has them one by one.
-  const hands = throttled([...subscribers.values()]).length > 0 ? 1 : maxConcurrent
+  // Batches at the same time do not count each other's notifications, so with a throttle they run one by one.
+  const concurrency = throttled([...subscribers.values()]).length > 0 ? 1 : maxConcurrent
   const results: BatchResult[] = []
   const rest = batches.entries()
   const work = async () => {
     for (const [index, seen] of rest) results[index] = await tryBatch(parts, report, seen)
   }
-  await Promise.all(Array.from({ length: Math.min(hands, batches.length) }, work))
+  await Promise.all(Array.from({ length: Math.min(concurrency, batches.length) }, work))
   return results
 }
 
@@ -113,7 +113,7 @@ function answer(report: ResolvedReport, results: readonly BatchResult[]): Report
 }
 
 interface HeldTask {
-  /** `done`: a later report of it is answered as a duplicate. `failed`: it may be reported again at once. */
+  /** `done`: a later report of the task is a duplicate. `failed`: the task may be reported again at once. */
   end(how: 'done' | 'failed'): Promise<void>
 }
 
@@ -124,7 +124,7 @@ interface TaskGuardParts {
 
 const space = 'monitor.task'
 
-/** Claims a task and renews the claim while the report runs; or says that another report has it, or that it was done. */
+/** Claims a task and renews the claim while the report runs. `busy`: another report has it. `duplicate`: it is done. */
 async function takeTask(
   { guards, tally }: TaskGuardParts,
   taskId: string,
@@ -144,7 +144,7 @@ async function takeTask(
   if (standing!.status === 'done') return 'duplicate'
   if (standing!.status !== 'run') return 'busy'
   const ref = { space, key: taskId, token: standing!.token }
-  // Should it be lost nevertheless, two report the same: every write is conditional, so nothing is notified twice.
+  // If the claim is lost, two reports may run. Every write is conditional, so nothing is notified twice.
   const renewal = setInterval(() => {
     guards.renew(ref, lockTtlMs).catch(() => undefined)
   }, lockTtlMs / 3)
@@ -157,7 +157,7 @@ async function takeTask(
   }
 }
 
-/** What batches are decided and written with. */
+/** The parts that decide and write batches. */
 export interface BatchParts {
   readonly store: MonitorStore
   readonly rules: RuleCache
@@ -167,7 +167,7 @@ export interface BatchParts {
   readonly mint: Mint
 }
 
-/** Subjects of one source and group. A reconcile takes the states that are known. */
+/** Subjects of one source and group. A reconcile uses their known states. */
 export interface BatchAsk {
   readonly taskId: string
   readonly source: string
@@ -177,16 +177,16 @@ export interface BatchAsk {
   readonly seen: readonly Seen[]
 }
 
-/** Each try is lost only to another writer; this many in a row mean that something else is wrong. */
-const mostTries = 60
+/** A try fails only because another writer succeeded. This many failures in a row have another cause. */
+const maxTries = 60
 
 /**
- * Decides on what is known and writes what follows, in one step that takes only if nothing of it changed meanwhile; else
- * it is read and decided again. No writer waits for another, and of those that race one always succeeds.
+ * Decides on the known states and writes the result, on the condition that nothing of them changed meanwhile. Otherwise
+ * it reads and decides again. No writer waits for another, and of several at the same time one always succeeds.
  */
 export async function runBatch(parts: BatchParts, ask: BatchAsk): Promise<readonly Planned[]> {
   const taken = new Set<string>()
-  for (let tries = 0; tries < mostTries; tries++) {
+  for (let tries = 0; tries < maxTries; tries++) {
     if (tries > 0) await sleep(Math.random() * Math.min(5 * tries, 100))
     const made = await planOnce(parts, ask, taken)
     if (made === undefined) continue
@@ -205,7 +205,7 @@ export async function runBatch(parts: BatchParts, ask: BatchAsk): Promise<readon
   )
 }
 
-/** Undefined: the rules changed, and must be read again. */
+/** Returns undefined if the rules changed and must be read again. */
 async function planOnce(
   { store, rules, eventKeepMs, mint }: BatchParts,
   ask: BatchAsk,
@@ -238,7 +238,9 @@ function asKnown(
   }
 }
 
-/** A message says what its subscriber heard last, where that is not the state before: an earlier notification has it. */
+/**
+ * A message shows the last notified state. If that is not the previous state, read it from the earlier notification.
+ */
 async function withHeard(store: MonitorStore, made: Plan): Promise<Plan> {
   const ids = [...new Set([...made.heard.values()].map(({ notificationId }) => notificationId))]
   const records = await store.notifications({ ids, limit: ids.length })
@@ -251,7 +253,7 @@ async function withHeard(store: MonitorStore, made: Plan): Promise<Plan> {
   return { ...made, batch: { ...made.batch, notifications } }
 }
 
-/** A transaction that the database gave up, because others were quicker, is one that was overtaken. */
+/** Treats a transaction that the database aborted, because others were faster, as overtaken. */
 async function write(store: MonitorStore, batch: ReportBatch): Promise<BatchAnswer> {
   try {
     return await store.write(batch)
