@@ -48,9 +48,9 @@ export interface Box extends AsyncDisposable {
   readonly monitor: Monitor
   /** Submits and shows tasks. A server on the same store has the nodes and dispatches the tasks. */
   readonly dispatch: Dispatch
-  /** Who waits on whom, and how long, in this process. */
+  /** Measures waits for stores and locks in this process. */
   readonly contention: Contention
-  /** What all processes on the store do. */
+  /** Metrics of all processes on the store. */
   readonly metrics: FleetMetrics
   /** The options of the modules, for a server on this box. */
   readonly settings: ModuleSettings
@@ -58,7 +58,7 @@ export interface Box extends AsyncDisposable {
   readonly backend: Backend
   /** Weak settings of the store, as sentences. */
   readonly warnings: readonly string[]
-  /** Throws `store_unavailable` when the store does not answer. */
+  /** Throws `store_unavailable` if the store does not answer. */
   ping(): Promise<void>
   /** Stops the workers of this box and closes the store. */
   close(): Promise<void>

@@ -6,8 +6,8 @@ type Stores = ReturnType<Backend['within']>
 type Standing = Awaited<ReturnType<LockStore['acquire']>>['standing']
 
 /**
- * The same backend, measured: every call of its stores is counted as a wait of the command that made it, and waits for locks
- * are recorded by key. Results are passed through.
+ * Measures a backend: every call of its stores counts as a wait of the command that made it, and waits for locks are
+ * recorded by key. Results pass unchanged.
  */
 export function meterBackend(backend: Backend, namespace: string, contention: Contention): Backend {
   if (!contention.enabled) return backend

@@ -22,14 +22,16 @@ export interface OpenOptions {
   readonly namespace?: string | undefined
   /** Bring the schema of a Postgres or MariaDB up to date first; SQLite and memory always do. @default false */
   readonly migrate?: boolean | undefined
-  /** Delete jobs that ended longer ago than this. @default never */
+  /** Delete jobs that ended at least this long ago. @default never */
   readonly retentionMs?: Duration | undefined
   /**
    * SQLite: write in a separate thread, so that no fsync blocks this one. For a server: `job.transaction` and `tx` are
    * refused then. Other engines ignore it. @default false
    */
   readonly thread?: boolean | undefined
-  /** A redis:// or rediss:// URL: Redis then holds locks and guards; everything else stays in the store. @default none */
+  /**
+   * A redis:// or rediss:// URL: Redis then holds locks and guards; everything else stays in the store. @default none
+   */
   readonly redis?: string | undefined
   /**
    * Where guards are stored when there is a Redis; in SQL they can join your transaction. @default 'redis'
@@ -37,19 +39,24 @@ export interface OpenOptions {
   readonly guards?: 'sql' | 'redis' | undefined
   /** How jobs are stored, and how workers are listed. @default in plain; listed, without a release */
   readonly jobs?: JobsOptions | undefined
-  /** Time limits of locks, operations that exclude each other, and whether to wait by default. @default `locksDefaults` */
+  /**
+   * Time limits of locks, operations that exclude each other, and whether to wait by default. @default `locksDefaults`
+   */
   readonly locks?: LocksOptions | undefined
-  /** What guards answer when their store does not, and its time limit. @default { whenDown: 'open', timeoutMs: 2_000 } */
+  /**
+   * The answer of guards when their store is down, and its time limit. @default { whenDown: 'open', timeoutMs: 2_000 }
+   */
   readonly once?: OnceOptions | undefined
-  /** How the monitor behaves. @default its defaults */
+  /** The options of the monitor. @default its defaults */
   readonly monitor?: Omit<MonitorOptions, 'allowPrivate'> | undefined
   /** How a server on this box dispatches tasks. @default `dispatchDefaults` */
   readonly dispatch?: DispatchOptions | undefined
   /** Private addresses and ranges that channels may reach: '127.0.0.0/8'. @default none */
   readonly allowPrivate?: readonly string[] | undefined
   /**
-   * Encrypts the secrets of channels in the store: a key of 32 bytes in base64 or as 64 hexadecimal digits. With several, in
-   * a list or separated by commas, the first encrypts and all decrypt. @default none: secrets are stored in plain
+   * Encrypts the secrets of channels in the store: a key of 32 bytes in base64 or as 64 hexadecimal digits. With
+   * several, in a list or separated by commas, the first encrypts and all decrypt. @default none: secrets are stored in
+   * plain
    */
   readonly secretKey?: string | readonly string[] | undefined
   /**
@@ -57,14 +64,14 @@ export interface OpenOptions {
    * other store uses its own clock. @default the system's
    */
   readonly clock?: { now(): number } | undefined
-  /** Measure who waits on whom, with the recorder of this process or with yours; false: do not measure. @default true */
+  /** Measure waits, with the recorder of this process or with yours; false: do not measure. @default true */
   readonly contention?: boolean | Contention | undefined
   /**
-   * Count what this process does with jobs, for the charts and metrics of the fleet, and how long counts are kept; false:
-   * do not count. @default { minutesMs: '48h', hoursMs: '90d' }
+   * Count what this process does with jobs, for the charts and metrics of the fleet, and how long counts are kept;
+   * false: do not count. @default { minutesMs: '48h', hoursMs: '90d' }
    */
   readonly series?: boolean | SeriesOptions | undefined
-  /** From when on a server on this box alerts of its own problems, and how often it looks. @default see docs/alerts.md */
+  /** When a server on this box alerts about its own problems, and how often it checks. @default see docs/alerts.md */
   readonly alerts?: AlertOptions | undefined
   /**
    * Spans and metrics of jobs by OpenTelemetry: true for the installed `@opentelemetry/api`, or that module itself.
@@ -83,15 +90,16 @@ export function open<Url extends string | undefined>(
   options?: OpenOptions,
 ): Promise<Box>
 /**
- * Opens a box on a server: the same verbs, without transactions. A list names servers that share a store: the box uses one
- * that works.
+ * Opens a box on a server: the same verbs, without transactions. A list names servers that share a store: the box uses
+ * one that works.
  *
  *     await using box = await open('http://127.0.0.1:7420', { token })
  *     await using box = await open(['https://one.example', 'https://two.example'], { token })
  */
 export function open(url: RemoteUrl | readonly RemoteUrl[], options?: RemoteOpenOptions): Promise<RemoteBox>
 /**
- * Opens a box on a server with an address of type `string`. Only servers take a token, so the address must be a server's.
+ * Opens a box on a server with an address of type `string`. Only servers take a token, so the address must be a
+ * server's.
  *
  *     await using box = await open(process.env.SIGNALBOX_URL, { token: process.env.SIGNALBOX_TOKEN })
  */
@@ -113,7 +121,7 @@ export async function open(
   return (await import('./box.ts')).openStore(url as string, options as OpenOptions)
 }
 
-/** Whether `url` names servers and not a store. Throws for a list that has something else in it. */
+/** Whether `url` names servers and not a store. Throws for a list with an item that is no server. */
 function isOfServers(url: string | readonly string[]): boolean {
   if (!Array.isArray(url)) return isOfServer(url)
   if (url.length > 0 && url.every(isOfServer)) return true

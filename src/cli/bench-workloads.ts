@@ -9,12 +9,14 @@ const kind = 'bench'
 const batch = 500
 const payload = { to: 'ada@example.org', subject: 'one job' }
 
-/** Jobs: added one by one, many at once and in batches; worked off; in transactions; and how soon one is picked up. */
+/**
+ * Jobs: added one by one, many at once and in batches; run; in transactions; and the delay before a worker starts one.
+ */
 async function benchJobs(bench: Bench, box: Box, raw: Raw | undefined): Promise<readonly BenchLine[]> {
   const add = () => box.jobs.add(kind, payload)
   const addBatch = (count: number) =>
     box.jobs.addMany(Array.from({ length: count }, () => ({ kind, payload })))
-  // No more of them than are worked off in a bearable time afterwards.
+  // Limited, because a worker must run all of them afterwards.
   const one = await repeat(bench, { name: 'add', most: 5_000 }, add)
   const fifty = await repeat(bench, { name: 'add, 50 at once', width: 50, most: 10_000 }, add)
   const many = await repeat(bench, { name: `addMany of ${batch}`, most: 40 }, () => addBatch(batch))
@@ -50,7 +52,7 @@ async function benchJobs(bench: Bench, box: Box, raw: Raw | undefined): Promise<
 
 type Handler = (job: HandlerJob) => Promise<unknown>
 
-/** Works off all that is there, `total` jobs, and says how many a second. */
+/** Runs all `total` jobs. Returns the number per second. */
 async function drain(
   { signal, tick }: Bench,
   box: Box,
@@ -80,7 +82,7 @@ async function drain(
   }
 }
 
-/** A worker with nothing to do in the same process, as a web server that works off its own jobs has. */
+/** An idle worker in the same process, like that of a web server that runs its own jobs. */
 async function pickUp(bench: Bench, box: Box): Promise<Measured> {
   let entered = Promise.withResolvers<number>()
   await using worker = box.jobs.worker({
@@ -94,7 +96,7 @@ async function pickUp(bench: Bench, box: Box): Promise<Measured> {
   })
 }
 
-/** Forgets every job of the namespace. */
+/** Deletes every job of the namespace. */
 async function forgetJobs(box: Box): Promise<void> {
   for (;;) {
     const { items } = await box.jobs.list({ state: 'ready', limit: 500 })
@@ -106,7 +108,7 @@ async function forgetJobs(box: Box): Promise<void> {
 
 const operation = 'bench'
 
-/** The bench never reads how a wait queue ended, so nothing of it is kept for long. */
+/** The bench never reads the outcomes of locks, so they are kept only shortly. */
 export const benchLocksOptions: LocksOptions = { keepMs: 100 }
 
 /** Locks: one without other waiters, many resources at once, and one that ten wait for. */
@@ -144,7 +146,7 @@ async function forgetLocks(box: Box): Promise<void> {
   while ((await box.backend.locks.sweep(500, times)).length > 0);
 }
 
-/** Guards: new keys one by one, many at once, and a key that was done before. */
+/** Guards: new keys one by one, many at once, and a key that is done already. */
 async function benchOnce(bench: Bench, box: Box, raw: Raw | undefined): Promise<readonly BenchLine[]> {
   const keys: string[] = []
   const claim = async (key: string) => {
@@ -182,44 +184,44 @@ async function benchOnce(bench: Bench, box: Box, raw: Raw | undefined): Promise<
 
 interface Workload {
   run(bench: Bench, box: Box, raw: Raw | undefined): Promise<readonly BenchLine[]>
-  /** Removes what it left behind. */
+  /** Removes the data of the workload. */
   forget(box: Box): Promise<void>
 }
 
 export const workloads: Readonly<Record<'jobs' | 'locks' | 'once', Workload>> = {
   jobs: { run: benchJobs, forget: forgetJobs },
   locks: { run: benchLocks, forget: forgetLocks },
-  // It forgets its keys itself.
+  // This workload removes its keys itself.
   once: { run: benchOnce, forget: async () => undefined },
 }
 
-/** What came of one case. */
+/** The result of one case. */
 export interface BenchLine {
   readonly name: string
-  /** What is counted, for people. */
+  /** The counted unit, for users. */
   readonly what: string
   readonly count: number
   readonly perSecond: number
-  /** How long one took, of the middle one and of the slowest hundredth; null where many are done together. */
+  /** The median and the 99th percentile of one turn; null if a turn does many at once. */
   readonly p50Ms: number | null
   readonly p99Ms: number | null
-  /** How many this database could do at the most, if nothing but its commits took time; null where that says nothing. */
+  /** The most that this database could do if only its commits took time; null if that has no meaning. */
   readonly rawPerSecond: number | null
 }
 
-/** What a case is measured with. */
+/** The parts of a measurement. */
 export interface Bench {
   /** How long a case takes. */
   readonly caseMs: number
   readonly signal: AbortSignal
-  /** Called now and then, with what is being done. */
+  /** Called now and then with the name of the present case. */
   readonly tick: (what: string) => void
 }
 
 export interface Measured {
-  /** How many were counted, after the warming up. */
+  /** The number of counted turns, after the warm-up. */
   readonly count: number
-  /** How many there were in all. */
+  /** The number of all turns. */
   readonly turns: number
   readonly perSecond: number
   readonly p50Ms: number
@@ -228,11 +230,11 @@ export interface Measured {
 
 export interface RepeatOptions {
   readonly name: string
-  /** How many run at once. @default 1 */
+  /** The number of turns at once. @default 1 */
   readonly width?: number
   /** The most turns. @default any number */
   readonly most?: number
-  /** The longest random pause before each. @default none */
+  /** The longest random pause before each turn. @default none */
   readonly pauseMs?: number
 }
 
@@ -250,7 +252,7 @@ export async function repeat(
   let firstAt = 0
   let lastAt = 0
   const lane = async (): Promise<void> => {
-    // However slow it is, one is counted.
+    // At least one turn is counted, even if it is slow.
     while (begun < most && (performance.now() < endsAt || took.length === 0)) {
       signal.throwIfAborted()
       const number = begun++
@@ -275,7 +277,7 @@ export async function repeat(
   }
 }
 
-/** The part of a measurement that is shown. */
+/** The shown part of a measurement. */
 export function lineOf(
   name: string,
   what: string,
@@ -285,15 +287,15 @@ export function lineOf(
   return { name, what, count, perSecond, p50Ms, p99Ms, rawPerSecond }
 }
 
-/** The value that this part of them does not exceed. */
+/** The value that this share of the numbers does not exceed. */
 export function percentile(values: readonly number[], part: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.ceil(part * sorted.length) - 1)] ?? 0
 }
 
 /**
- * The raw rate of a database: it writes and commits one row after the other. The table for it is created and dropped here, so
- * it needs the right to create tables.
+ * Measures the raw rate of a database: one committed row after the other. This creates and drops a table, so it needs
+ * the right to create tables.
  */
 export interface Raw {
   readonly commitsPerSecond: number

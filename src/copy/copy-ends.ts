@@ -9,28 +9,28 @@ import {
   openMigrator,
 } from '../storage/index.ts'
 
-/** Both ends of a copy, looked at before anything is changed. */
+/** Both ends of a copy, which are checked before the copy changes anything. */
 export interface Ends {
   readonly source: CopyEnd
   readonly target: CopyEnd
   readonly sourceId: string
-  /** What the target is found to be. */
+  /** The content of the target. */
   readonly state: 'empty' | 'begun' | 'a store'
 }
 
 type Side = 'source' | 'target'
 
-/** Opens both and refuses what no copy can begin with; what is refused is left as it is. */
+/** Opens both ends and refuses those that no copy can use. A refused end does not change. */
 export async function openEnds(from: string, to: string, kept: AsyncDisposableStack): Promise<Ends> {
   const source = kept.use(await openCopyEnd(from))
   const target = kept.use(await openCopyEnd(to))
-  // Engines have steps of their own, so that each has its own latest.
+  // Each engine has its own migration steps, so each has its own latest schema.
   const ours = await statusOf('source', from)
   requireSchema('source', await source.schema(), ours.latest)
   if (ours.current === copyMark)
     throw new SignalboxError(
       'copy_unfinished',
-      'The source is itself being filled by a copy that has not ended. End that first, then copy from it.',
+      'Another copy fills the source and has not ended. Finish that copy first, then copy from this source.',
     )
   const sourceId = (await source.storeId())!
   if ((await target.storeId()) === sourceId)
@@ -42,7 +42,7 @@ export async function openEnds(from: string, to: string, kept: AsyncDisposableSt
   if (schema === 0) return { source, target, sourceId, state: 'empty' }
 
   const unfinished = await target.unfinished()
-  // What is empty and old is brought up to date by the copy; what is begun was begun by another version.
+  // The copy migrates an empty target. A target that a copy began to fill must have the schema of this version.
   if (schema > latest || unfinished !== undefined) requireSchema('target', schema, latest)
   if (unfinished !== undefined) {
     if (unfinished.from === sourceId) return { source, target, sourceId, state: 'begun' }
@@ -56,14 +56,14 @@ export async function openEnds(from: string, to: string, kept: AsyncDisposableSt
   return { source, target, sourceId, state: 'a store' }
 }
 
-/** Throws unless there is something in the target to compare. */
+/** Throws if the target has nothing to compare. */
 export async function requireFilled({ target }: Ends, to: string): Promise<void> {
   const { latest } = await statusOf('target', to)
   requireSchema('target', await target.schema(), latest)
 }
 
-/** Throws unless a copy can begin or go on there. */
-export async function requireRoom({ target, sourceId, state }: Ends): Promise<void> {
+/** Throws unless a copy can begin or continue in the target. */
+export async function requireEmptyTarget({ target, sourceId, state }: Ends): Promise<void> {
   if (state !== 'a store') return
   if ((await target.copiedFrom()) === sourceId)
     throw new SignalboxError(
@@ -76,7 +76,7 @@ export async function requireRoom({ target, sourceId, state }: Ends): Promise<vo
   )
 }
 
-/** Throws where no version of today can read the schema. */
+/** Throws if the schema is too old for the migrations of this version. */
 async function statusOf(side: Side, url: string): Promise<MigrationStatus> {
   await using migrator = await openMigrator(url)
   const status = await migrator.status()
@@ -87,7 +87,7 @@ async function statusOf(side: Side, url: string): Promise<MigrationStatus> {
   })
 }
 
-/** Says which of the two is behind, and what to upgrade: this program or that database. */
+/** Throws if program and database differ. The message says which of them to upgrade. */
 function requireSchema(side: Side, schema: number, latest: number): void {
   const details = { side, current: schema, latest }
   if (schema === 0)
@@ -105,27 +105,27 @@ function requireSchema(side: Side, schema: number, latest: number): void {
       'schema_outdated',
       side === 'source'
         ? `The source has schema ${schema}, and this Signalbox needs ${latest}. Run \`signalbox migrate up\` on it, then copy.`
-        : `The copy in the target was begun with schema ${schema}, by another version; this one needs ${latest}. Go on with that version, or begin again in an empty database.`,
+        : `Another version began the copy in the target, with schema ${schema}; this version needs ${latest}. Continue with that version, or start again with an empty database.`,
       { details },
     )
 }
 
-/** What a copy would do. */
+/** The plan of a copy. */
 export interface CopyPlan {
-  /** Whether it would go on with one that was begun. */
+  /** Whether it would continue a copy that an earlier run began. */
   readonly resumes: boolean
   readonly tables: readonly { readonly table: string; readonly rows: number }[]
   readonly rows: number
   readonly jobs: number
-  /** What is held in the source now; a copy waits for it, or refuses. */
+  /** A live lease in the source; a copy waits for its end, or refuses. */
   readonly held: readonly { readonly of: string; readonly holder: string; readonly restMs: number }[]
 }
 
-/** Looks at both ends and changes nothing. */
+/** Reads both ends and changes nothing. */
 export async function planCopy(from: string, to: string): Promise<CopyPlan> {
   await using kept = new AsyncDisposableStack()
   const ends = await openEnds(from, to, kept)
-  await requireRoom(ends)
+  await requireEmptyTarget(ends)
   const { source } = ends
   const look = kept.use(await source.look())
   const tables: { table: string; rows: number }[] = []

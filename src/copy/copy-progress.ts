@@ -3,9 +3,9 @@ import { duration, whole, withDefaults } from '../core/options.ts'
 export interface CopyOptions {
   /** How long to wait for leases that are not renewed. @default 60_000 */
   readonly waitMs?: number
-  /** How many rows are written in one transaction, and at most lost by a kill. @default 5_000 */
+  /** The number of rows in one transaction, and so the most that a kill loses. @default 5_000 */
   readonly pageRows?: number
-  /** Called with the progress, some times a second. @default none */
+  /** Called with the progress, several times a second. @default none */
   readonly onNews?: (news: CopyNews) => void
 }
 
@@ -24,9 +24,9 @@ export function resolveCopyOptions(options: CopyOptions): Required<CopyOptions> 
   }
 }
 
-/** How far a copy is. */
+/** The progress of a copy. */
 export type CopyNews =
-  /** Some leases are live and not renewed: the copy begins when the last has ended. */
+  /** Some leases are live but not renewed: the copy begins when the last of them expires. */
   | { readonly phase: 'waiting'; readonly leases: number; readonly restMs: number; readonly of: string }
   | ({ readonly phase: 'copying' | 'verifying' } & CopyReach)
 
@@ -35,14 +35,14 @@ export interface CopyReach {
   /** Of all tables together. */
   readonly rows: number
   readonly total: number
-  /** Since this run began with the phase; 0 while that is unknown. */
+  /** The speed of this run in this phase; 0 while unknown. */
   readonly rowsPerSecond: number
 }
 
-/** Counts rows of a phase, those of an earlier run too, and reports them at most ten times a second. */
+/** Counts the rows of a phase, including those of an earlier run, and reports them at most ten times a second. */
 export class Reach {
   readonly #phase: 'copying' | 'verifying'
-  readonly #tell: (news: CopyNews) => void
+  readonly #onNews: (news: CopyNews) => void
   readonly #total: number
   readonly #startedAt = performance.now()
   #fresh = 0
@@ -54,13 +54,13 @@ export class Reach {
     {
       total,
       rows,
-      tell,
-    }: { readonly total: number; readonly rows: number; readonly tell: (news: CopyNews) => void },
+      onNews,
+    }: { readonly total: number; readonly rows: number; readonly onNews: (news: CopyNews) => void },
   ) {
     this.#phase = phase
     this.#total = total
     this.#rows = rows
-    this.#tell = tell
+    this.#onNews = onNews
   }
 
   add(table: string, rows: number): void {
@@ -70,11 +70,11 @@ export class Reach {
     if (now - this.#reportedAt < 100 && this.#rows < this.#total) return
     this.#reportedAt = now
     const seconds = (now - this.#startedAt) / 1_000
-    this.#tell({
+    this.#onNews({
       phase: this.#phase,
       table,
       rows: this.#rows,
-      // What came meanwhile is more than was counted.
+      // Rows that were added meanwhile are not in the total.
       total: Math.max(this.#total, this.#rows),
       rowsPerSecond: seconds > 0.05 ? Math.round(this.#fresh / seconds) : 0,
     })

@@ -11,48 +11,48 @@ import {
   openMigrator,
   type UnfinishedCopy,
 } from '../storage/index.ts'
-import { openEnds, requireFilled, requireRoom } from './copy-ends.ts'
+import { openEnds, requireEmptyTarget, requireFilled } from './copy-ends.ts'
 import { type CopyNews, type CopyOptions, Reach, resolveCopyOptions } from './copy-progress.ts'
 import { makeQuiet, requireQuiet } from './require-quiet.ts'
 
 /**
- * A copy is rows in pages, each written with how far that is in one transaction of the target: killed at any moment, it
- * goes on behind the last page that was committed, so nothing is written twice and nothing is left out. Until it has
- * ended, no process can open the target as a store.
+ * A copy writes rows in pages. One transaction of the target writes a page and the position. So a copy that was killed
+ * continues behind the last committed page, and no row is written twice or left out. Until the copy has ended, no
+ * process can open the target as a store.
  *
  *     look ─▶ quiet ─▶ begin ─▶ tables ─▶ numbers ─▶ proof of both ─▶ finish
  *                                  ▲                      │
  *                                  └── a table differs ───┘
  *
- * The proof reads both ends once more, each at one moment. A table in which they differ was changed in the source behind
- * the copy: it is taken out and copied anew.
+ * The proof reads both ends again, each at one moment. If a table differs, the source changed behind the copy: the copy
+ * empties that table and copies it again.
  */
 export interface CopyReport {
   readonly resumed: boolean
   readonly tables: readonly TableProof[]
   readonly rows: number
-  /** Those that live and those that ended. */
+  /** Live and ended jobs. */
   readonly jobs: number
   /** Over all tables; the same on both sides. */
   readonly sha256: string
-  /** Rows that this run wrote; fewer than `rows` when it went on with an earlier one. */
+  /** Rows that this run wrote; fewer than `rows` if it continued an earlier run. */
   readonly written: number
-  /** What writing them took, without waiting, looking and proving. */
+  /** The time for writing, without waiting, checks and proofs. */
   readonly copyMs: number
   readonly verifyMs: number
 }
 
-/** How often a table that changed behind the copy is copied anew. */
+/** How often a table that changed behind the copy is copied again. */
 const maxRounds = 3
 
-/** Copies everything from one database to another that is empty, or that an earlier run began to fill. */
+/** Copies everything from one database to another, which is empty or which an earlier run began to fill. */
 export async function copy(from: string, to: string, options: CopyOptions = {}): Promise<CopyReport> {
-  const { waitMs, pageRows, onNews: tell } = resolveCopyOptions(options)
+  const { waitMs, pageRows, onNews } = resolveCopyOptions(options)
   await using kept = new AsyncDisposableStack()
   const ends = await openEnds(from, to, kept)
-  await requireRoom(ends)
+  await requireEmptyTarget(ends)
   const { source, target, sourceId, state } = ends
-  await makeQuiet(from, source, { waitMs, tell })
+  await makeQuiet(from, source, { waitMs, onNews })
   if (state === 'empty') {
     await using migrator = await openMigrator(to)
     await migrator.up()
@@ -65,14 +65,14 @@ export async function copy(from: string, to: string, options: CopyOptions = {}):
   let before: ReadonlyMap<string, TableProof> = new Map()
   for (let round = 1; ; round++) {
     const startedAt = performance.now()
-    const numbers = await copyTablesOf(source, target, { pageRows, tell }, (rows) => {
+    const numbers = await copyTablesOf(source, target, { pageRows, onNews }, (rows) => {
       written += rows
     })
     await target.raise(numbers)
     const copiedAt = performance.now()
     copyMs += copiedAt - startedAt
 
-    const proofs = await proveBoth(source, target, tell)
+    const proofs = await proveBoth(source, target, onNews)
     verifyMs += performance.now() - copiedAt
     const differing = proofs.filter(({ source: ours, target: theirs }) => ours.sha256 !== theirs.sha256)
     if (differing.length === 0) {
@@ -94,11 +94,11 @@ export async function copy(from: string, to: string, options: CopyOptions = {}):
   }
 }
 
-/** Throws unless every number that the target gives will be above all that the source gave. */
+/** Throws unless all new numbers of the target are above all numbers of the source. */
 async function requireRaised(target: CopyEnd, { leaseNo, lockToken }: CopyNumbers): Promise<void> {
   await using look = await target.look()
   const found = await look.numbers()
-  // Without jobs there is nothing to confuse, because every job has its own number.
+  // Without jobs no number can repeat, because every job counts its own.
   const hasJobs = (await look.count(copyTables[0]!)) + (await look.count(copyTables[1]!)) > 0
   if ((found.leaseNo >= leaseNo || !hasJobs) && found.lockToken >= lockToken) return
   throw new SignalboxError(
@@ -108,7 +108,7 @@ async function requireRaised(target: CopyEnd, { leaseNo, lockToken }: CopyNumber
   )
 }
 
-/** Those that differ, with those that lean on them. */
+/** Returns the tables that differ, and the tables that depend on them. */
 function copiedAnew(differing: ReadonlyMap<string, unknown>): readonly CopyTable[] {
   return copyTables.filter(
     ({ name }) =>
@@ -117,15 +117,15 @@ function copiedAnew(differing: ReadonlyMap<string, unknown>): readonly CopyTable
   )
 }
 
-/** Compares two databases, and changes neither. Throws `copy_mismatch` where they differ. */
+/** Compares two databases and changes neither. Throws `copy_mismatch` if they differ. */
 export async function compare(from: string, to: string, options: CopyOptions = {}): Promise<CopyReport> {
-  const { onNews: tell } = resolveCopyOptions(options)
+  const { onNews } = resolveCopyOptions(options)
   await using kept = new AsyncDisposableStack()
   const ends = await openEnds(from, to, kept)
   await requireFilled(ends, to)
   const { source, target } = ends
   const startedAt = performance.now()
-  const proofs = await proveBoth(source, target, tell)
+  const proofs = await proveBoth(source, target, onNews)
   const differing = proofs.filter(({ source: ours, target: theirs }) => ours.sha256 !== theirs.sha256)
   if (differing.length > 0) throw mismatch(differing)
   return {
@@ -141,7 +141,7 @@ export async function compare(from: string, to: string, options: CopyOptions = {
 async function copyTablesOf(
   source: CopyEnd,
   target: CopyEnd,
-  { pageRows, tell }: { readonly pageRows: number; readonly tell: (news: CopyNews) => void },
+  { pageRows, onNews }: { readonly pageRows: number; readonly onNews: (news: CopyNews) => void },
   onWritten: (rows: number) => void,
 ): Promise<CopyNumbers> {
   await using look = await source.look()
@@ -150,7 +150,7 @@ async function copyTablesOf(
   let total = 0
   for (const table of copyTables) total += await look.count(table)
   const rows = [...unfinished.tables.values()].reduce((sum, { count }) => sum + count, 0)
-  const reach = new Reach('copying', { total, rows, tell })
+  const reach = new Reach('copying', { total, rows, onNews })
   for (const table of copyTables) {
     await copyTable(look, target, table, { unfinished, numbers, pageRows }, (count) => {
       reach.add(table.name, count)
@@ -174,7 +174,7 @@ async function copyTable(
   let { position, count, isDone } = unfinished.tables.get(table.name)!
   if (isDone) return
   const key = keyOf(table)
-  // The next page is read while the target writes the last one.
+  // Read the next page while the target writes the previous one.
   let writing: Promise<void> = Promise.resolve()
   for await (const page of look.read(table, position, pageRows)) {
     await writing
@@ -184,7 +184,7 @@ async function copyTable(
     writing = target
       .write(table, page, { position, count, countBefore, isDone: false, numbers })
       .catch((error) => Promise.reject(refusedRows(table, error)))
-    // It is awaited after the next page. Until then its failure counts as unhandled.
+    // The loop awaits this write after the next page. Until then its failure would count as unhandled.
     writing.catch(() => undefined)
     onPage(page.length)
   }
@@ -192,12 +192,12 @@ async function copyTable(
   await target.write(table, [], { position, count, countBefore: count, isDone: true, numbers })
 }
 
-/** What a database says of rows that it does not take, with the table they are of. */
+/** Adds the table to the error of a database that refused rows. */
 function refusedRows({ name }: CopyTable, error: unknown): unknown {
   if (isSignalboxError(error) || !(error instanceof Error)) return error
   return new SignalboxError(
     'store_unavailable',
-    `The target refused rows of ${name}: ${error.message}. What was written before them stays, and the same copy goes on from there.`,
+    `The target refused rows of ${name}: ${error.message}. Earlier rows stay, and the same copy continues from there.`,
     { cause: error, details: { table: name } },
   )
 }
@@ -210,13 +210,13 @@ interface BothProofs {
 async function proveBoth(
   source: CopyEnd,
   target: CopyEnd,
-  tell: (news: CopyNews) => void,
+  onNews: (news: CopyNews) => void,
 ): Promise<readonly BothProofs[]> {
   await using ours = await source.look()
   await using theirs = await target.look()
   let total = 0
   for (const table of copyTables) total += (await ours.count(table)) + (await theirs.count(table))
-  const reach = new Reach('verifying', { total, rows: 0, tell })
+  const reach = new Reach('verifying', { total, rows: 0, onNews })
   const proofs: BothProofs[] = []
   for (const table of copyTables) {
     const onPage = (rows: number) => reach.add(table.name, rows)
@@ -248,12 +248,12 @@ function mismatch(differing: readonly BothProofs[]): SignalboxError {
   )
   return new SignalboxError(
     'copy_mismatch',
-    `Source and target differ in ${said.join(', ')}. If either has been worked in since the copy, that is why.`,
+    `Source and target differ in ${said.join(', ')}. The likely cause: one of them was used after the copy.`,
     { details: { tables: differing.map(({ source }) => source.table) } },
   )
 }
 
-/** What is known of a table's content: equal proofs mean equal rows, whatever the engines. */
+/** The proof of a table's content. Equal proofs mean equal rows, on all engines. */
 export interface TableProof {
   readonly table: string
   readonly rows: number
@@ -261,7 +261,7 @@ export interface TableProof {
   readonly sha256: string
 }
 
-/** Reads a table whole. Each row is one line of JSON, so no two rows or columns can be taken for others. */
+/** Reads a complete table. Each row is one line of JSON, so rows and columns cannot be confused. */
 export async function proveTable(
   look: CopySnapshot,
   table: CopyTable,

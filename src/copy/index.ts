@@ -1,4 +1,4 @@
-/** From one engine to another: `signalbox copy` carries everything that is kept in SQL, and proves it. */
+/** Copies everything in a SQL store to another engine, and proves the result (`signalbox copy`). */
 
 export type { TableProof } from './copy.ts'
 export { type CopyReport, compare, copy } from './copy.ts'

@@ -5,26 +5,30 @@ import { openBackend } from '../storage/open.ts'
 import type { CopyNews } from './copy-progress.ts'
 
 /**
- * No lease is carried to the target: the copy shows a store without active work. So a copy waits for the leases of dead
- * workers to end, and refuses while a process renews or takes one. Then it takes back expired jobs, as the next worker
- * would have done. A worker from before the copy has no lease in the target, so its verdict is refused there.
+ * A copy carries no lease to the target: the target is a store without active work. So the copy waits until the leases
+ * of dead workers expire, and refuses while a process renews or takes one. Then it reclaims expired jobs, as the next
+ * worker would. A worker from before the copy has no lease in the target, so the target refuses its verdict.
  */
 export async function makeQuiet(
   url: string,
   source: CopyEnd,
-  { waitMs, tell }: { readonly waitMs: number; readonly tell: (news: CopyNews) => void },
+  { waitMs, onNews }: { readonly waitMs: number; readonly onNews: (news: CopyNews) => void },
 ): Promise<void> {
-  await waitForLeases(source, waitMs, tell)
+  await waitForLeases(source, waitMs, onNews)
   await takeBack(url, source)
 }
 
-/** Throws when a process works in the source now. */
+/** Throws if a process works in the source now. */
 export async function requireQuiet(source: CopyEnd): Promise<void> {
   const [lease] = await source.liveLeases()
   if (lease !== undefined) throw busy(lease, 'has come to be held since the copy began')
 }
 
-async function waitForLeases(source: CopyEnd, waitMs: number, tell: (news: CopyNews) => void): Promise<void> {
+async function waitForLeases(
+  source: CopyEnd,
+  waitMs: number,
+  onNews: (news: CopyNews) => void,
+): Promise<void> {
   const deadline = performance.now() + waitMs
   let known: ReadonlyMap<string, number> | undefined
   for (;;) {
@@ -32,11 +36,11 @@ async function waitForLeases(source: CopyEnd, waitMs: number, tell: (news: CopyN
     const [last] = leases
     if (last === undefined) return
     const renewed = leases.find(({ of, endsAt }) => known !== undefined && endsAt > (known.get(of) ?? 0))
-    // Only the last twenty are seen, so that one which was not there before may be old.
+    // Only the last twenty leases are read. So a lease that is new here may be old if there were twenty before.
     if (renewed !== undefined && known!.size < 20) throw busy(renewed, 'was taken or renewed just now')
     if (performance.now() + last.restMs > deadline) throw busy(last, `is held for another ${last.restMs} ms`)
     known = new Map(leases.map(({ of, endsAt }) => [of, endsAt]))
-    tell({ phase: 'waiting', leases: leases.length, restMs: last.restMs, of: last.of })
+    onNews({ phase: 'waiting', leases: leases.length, restMs: last.restMs, of: last.of })
     await sleep(Math.min(1_000, last.restMs + 1))
   }
 }
@@ -49,7 +53,7 @@ function busy({ of, holder, endsAt }: LiveLease, how: string): SignalboxError {
   )
 }
 
-/** By the source's own store, as any worker would. */
+/** Reclaims expired jobs with the source's own store, as any worker would. */
 async function takeBack(url: string, source: CopyEnd): Promise<void> {
   const namespaces = await source.runningNamespaces()
   const unwanted = await source.unwantedJobs()

@@ -8,8 +8,7 @@ import { nameOfDatabase } from '../config/value-kinds.ts'
 import { showSpan } from '../print.ts'
 
 /**
- * What the configuration itself says. `hasTokens`: whether a token in the store is live; undefined where it could not be
- * asked.
+ * Judges the configuration itself. `hasTokens`: whether the store has a live token; undefined: unknown.
  */
 export function judgeConfiguration(
   { values, sources, secrets }: Pick<ResolvedConfig, 'values' | 'sources' | 'secrets'>,
@@ -66,7 +65,7 @@ function judgeAccess(host: string, source: string, hasToken: boolean | undefined
     : bind.problem(`Other machines could reach ${host} without a token, so serve refuses to start.`, advice)
 }
 
-/** Where a value came from, for people: the setting itself when it has its default. */
+/** The source of a value for operators; for a default, the setting itself. */
 export function whereOf(name: string, source: string): string {
   return source === 'default' ? name : source
 }
@@ -157,7 +156,7 @@ function judgeToken({ id, name, scope, namespace, expiresAt }: Token, now: numbe
   return undefined
 }
 
-/** What is wrong with subscriptions, and how their secrets are kept. `hasKey`: whether there is a key to seal with. */
+/** Judges subscriptions and their secrets. `hasKey`: whether there is a key to seal with. */
 export function judgeMonitor(
   { dead, unreadable, plain }: MonitorProblems,
   { hasKey, source }: { readonly hasKey: boolean; readonly source: string },
@@ -190,7 +189,7 @@ function judgeSecrets(hasKey: boolean, source: string, plain: number): Finding {
   )
 }
 
-/** The secrets of a server's channels. Whether the server has a key shows only by what it has sealed. */
+/** Judges the secrets of a server's channels. Only sealed channels show that the server has a key. */
 export function judgeServedSecrets(
   url: string,
   channels: readonly { readonly secrets: 'plain' | 'sealed' | 'unreadable' }[],
@@ -208,7 +207,7 @@ export function judgeServedSecrets(
 }
 
 export function judgeDead(subscription: string, count: number): Finding {
-  // Subscribers were not notified: that is lost until an operator replays it.
+  // Subscribers were not notified until an operator replays these notifications.
   return about('notifications', subscription).problem(
     `${count} of its notifications ${count === 1 ? 'is' : 'are'} dead.`,
     'See why with `signalbox monitor notifications --state dead`, then `signalbox monitor replay --dead`.',
@@ -222,24 +221,24 @@ export function judgeUnreadable(subscription: string, message: string | null): F
   )
 }
 
-/** One thing that was looked at: what was found, where, and what to do about it. */
+/** The result of one check: the subject, its place, the finding, and what to do. */
 export interface Finding {
   readonly level: Level
-  /** What was looked at: `node`, `bind`, `tls`, `tokens`, `schema`, … */
+  /** The subject of the check: `node`, `bind`, `tls`, `tokens`, `schema`, … */
   readonly check: string
-  /** Where: a setting, a token, a queue, a store. */
+  /** The place: a setting, a token, a queue, a store. */
   readonly subject: string
-  /** What was found. */
+  /** The finding. */
   readonly text: string
   /** What to do; null when all is well. */
   readonly advice: string | null
 }
 
-/** `warning`: it works, and may hurt one day. `problem`: it does not work, or something is lost or open to others. */
+/** `warning`: it works, but may fail later. `problem`: it does not work, or data is lost or open to others. */
 export type Level = 'ok' | 'warning' | 'problem'
 export const levels: readonly Level[] = ['ok', 'warning', 'problem']
 
-/** Makes findings about one thing. */
+/** Creates findings about one subject. */
 export function about(check: string, subject: string): FindingsAbout {
   return {
     ok: (text) => ({ level: 'ok', check, subject, text, advice: null }),
@@ -255,8 +254,8 @@ export interface FindingsAbout {
 }
 
 /**
- * What an error says that may be shown. Our own messages hold no secrets; of others only the code is shown, because theirs
- * may quote an address with its password.
+ * Shows an error without secrets. Signalbox's own messages have none. Of other errors only the code is shown, because
+ * their messages may quote an address with its password.
  */
 export function reasonOf(error: unknown): string {
   if (isSignalboxError(error)) {
@@ -266,12 +265,12 @@ export function reasonOf(error: unknown): string {
   return codeOf(error) ?? 'an unexpected error'
 }
 
-/** With a full stop, where it has none. */
+/** Adds a full stop if there is none. */
 export function sentence(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`
 }
 
-/** Such as ECONNREFUSED, 28P01 or, at the head of what a Redis says, WRONGPASS. */
+/** The code of an error: such as ECONNREFUSED, 28P01 or, at the start of a message of Redis, WRONGPASS. */
 function codeOf(error: unknown): string | undefined {
   const { code, message } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown }
   if (typeof code === 'string' && /^[\w-]{1,40}$/.test(code)) return code

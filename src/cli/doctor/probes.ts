@@ -3,8 +3,8 @@ import { connectStore } from '../store-connection.ts'
 import { about, type Finding, reasonOf, sentence } from './judging.ts'
 
 /**
- * What a store's server says of itself when it is asked directly, by its own driver: the time, and whether the
- * connection is encrypted. Nothing is written, not even what a store writes when it is opened.
+ * Asks a store's server directly, by its own driver: the time, and whether the connection is encrypted. It writes
+ * nothing, not even the rows that opening a store writes.
  */
 export interface Probe {
   readonly clock: ClockReading
@@ -13,7 +13,7 @@ export interface Probe {
 
 const timeoutMs = 5_000
 
-/** Undefined: this store is on this machine and has its clock. */
+/** Returns undefined for a store on this machine, which uses the machine's clock. */
 export async function probeDatabase(name: string, url: string): Promise<Probe | undefined> {
   const isPostgres = /^postgres(ql)?:/.test(url)
   if (!isPostgres && !/^(mysql|mariadb):/.test(url)) return undefined
@@ -31,22 +31,22 @@ export async function probeDatabase(name: string, url: string): Promise<Probe | 
 }
 
 /**
- * Clocks compared. Leases are judged by the store's own clock alone, so a wrong clock elsewhere breaks no promise; but
- * what is due at an instant, what is shown as "3 min ago" and what two stores say of one moment go wrong by as much.
+ * Compares clocks. Only the store's own clock judges leases, so a wrong clock elsewhere breaks no promise. But due
+ * times, ages such as "3 min ago", and the times of two stores are wrong by the difference.
  */
 export interface ClockReading {
   /** The name of the machine or store. */
   readonly name: string
-  /** How far it is before ours; negative: behind. */
+  /** How far it is ahead of this machine's clock; negative: behind. */
   readonly aheadMs: number
-  /** How wrong that may be: half of what the question took. */
+  /** The possible error: half of the time of the request. */
   readonly sureToMs: number
 }
 
 const warnMs = 2_000
 const problemMs = 60_000
 
-/** Asks a clock and compares; the answer is taken as given in the middle of the question. */
+/** Reads a clock and compares it. It assumes that the answer was made in the middle of the request. */
 export async function readClock(name: string, ask: () => Promise<number>): Promise<ClockReading> {
   const begunAt = Date.now()
   const begun = performance.now()
@@ -55,7 +55,7 @@ export async function readClock(name: string, ask: () => Promise<number>): Promi
   return { name, aheadMs: answered - (begunAt + tookMs / 2), sureToMs: tookMs / 2 }
 }
 
-/** How the clocks differ, each from this machine's, and the stores' from each other. */
+/** Judges how the clocks differ from this machine's clock, and the stores' clocks from each other. */
 export function judgeClocks(readings: readonly ClockReading[]): readonly Finding[] {
   const own: ClockReading = { name: 'this machine', aheadMs: 0, sureToMs: 0 }
   const all = [own, ...readings]
@@ -76,7 +76,7 @@ function showMs(ms: number): string {
   return ms < 120_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`
 }
 
-/** What a Redis says of itself, by INFO. */
+/** The facts that a Redis gives with INFO. */
 export interface RedisFacts {
   readonly version: string
   readonly isReplica: boolean
@@ -85,7 +85,7 @@ export interface RedisFacts {
 }
 
 /**
- * Looks at a Redis. A store is not opened on it: that would greet the server, which writes. Only INFO and TIME are asked.
+ * Checks a Redis with INFO and TIME only. It opens no store, because opening writes.
  */
 export async function examineRedis(
   url: string,
@@ -139,7 +139,7 @@ export function readFacts(info: string): RedisFacts {
   }
 }
 
-/** The same demands that a server makes when it opens it. */
+/** Judges a Redis by the same rules as a server that opens it. */
 export function judgeRedis(
   name: string,
   { version, isReplica, evictionPolicy, hasAppendOnlyFile }: RedisFacts,

@@ -22,10 +22,10 @@ import {
 } from './judging.ts'
 import { type ClockReading, examineRedis, judgeClocks, probeDatabase } from './probes.ts'
 
-/** What was found, and what the configuration's judgement depends on. */
+/** The findings about the store, and the facts for judging the configuration. */
 export interface StoreExamined {
   readonly findings: readonly Finding[]
-  /** Undefined: it could not be asked. */
+  /** Undefined: unknown. */
   readonly hasTokens: boolean | undefined
 }
 
@@ -50,7 +50,7 @@ async function examineDatabase(
   const name = nameOfDatabase(database)
   const findings: Finding[] = []
   try {
-    // First, for it says in words which driver is missing, and what the address lacks.
+    // This comes first, because its error explains which driver is missing, or what the address lacks.
     const { openMigrator } = await import('../../storage/index.ts')
     await using migrator = await openMigrator(database)
     const status = await migrator.status()
@@ -114,7 +114,7 @@ async function examineOpened(
   }
 }
 
-/** The warnings of the engine, which say what to do. */
+/** The warnings of the engine, which include what to do. */
 export function judgeWarnings(name: string, warnings: readonly string[]): readonly Finding[] {
   const { ok, warning } = about('durability', name)
   if (warnings.length === 0) return [ok('Committed writes survive a crash.')]
@@ -139,7 +139,7 @@ async function monitorProblems(
   return await monitor.problems()
 }
 
-/** How many completed jobs are kept, as far as one search looks. */
+/** The number of completed jobs, as far as one search reads. */
 async function countCompleted({ jobs: store, logs, notifier }: Backend): Promise<number> {
   const { createJobs } = await import('../../jobs/index.ts')
   await using jobs = createJobs({ store, logs, notifier, worksBulk: false })
@@ -147,7 +147,7 @@ async function countCompleted({ jobs: store, logs, notifier }: Backend): Promise
   return (await jobs.bulk({ ...completed, dryRun: true })).matched
 }
 
-/** Where the schema of a database stands. `migrates`: a server started here brings it up to date itself. */
+/** Judges the schema of a database. `migrates`: a server started here would migrate it. */
 export function judgeSchema(
   name: string,
   { current, latest, pending, isRunnable, isBeforeBaseline }: MigrationStatus,

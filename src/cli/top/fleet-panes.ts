@@ -3,7 +3,7 @@ import type { FleetWorker } from '../../jobs/index.ts'
 import { escapeText, showSpan } from '../print.ts'
 import { type Act, columnsOf, lookOf, maxRows, type Pane, type Row } from './pane.ts'
 
-/** The workers of all processes: what each runs now. They are quieted and resumed, and stopped. */
+/** The workers of all processes and their running jobs. The user can quiet, resume and stop them. */
 export const workers: Pane = {
   name: 'workers',
   keys: ['5', 'w'],
@@ -58,7 +58,7 @@ function workerActs(id: string, isQuiet: boolean): Readonly<Record<string, Act>>
   }
 }
 
-/** Tasks for nodes, newest first. They are cancelled. */
+/** Tasks for nodes, newest first. The user can cancel them. */
 export const tasks: Pane = {
   name: 'tasks',
   keys: ['6', 't'],
@@ -71,7 +71,7 @@ export const tasks: Pane = {
   },
 }
 
-/** Tasks are read from the store, each look anew. */
+/** Reads the tasks from the store each time. */
 const taskRows = 100
 
 function taskRow({ taskId, service, status, nodeId, attempt, submittedAt }: Task, now: number): Row {

@@ -4,27 +4,27 @@ import { paneOf, panes } from './panes.ts'
 import { chosenPlace, type State, shownRows } from './state.ts'
 import type { Size, Style } from './terminal.ts'
 
-/** Everything a frame is drawn from. */
+/** The data of a frame. */
 export interface Scene {
   readonly state: State
   readonly look: Look | undefined
-  /** Where it looks, for people. */
+  /** The server or store, as text for the user. */
   readonly place: string
-  /** When it last saw something, as text. */
+  /** The time of the last successful read, as text. */
   readonly seenAt: string
-  /** Why the last look failed; '' when it did not. */
+  /** The error of the last read; '' if it succeeded. */
   readonly trouble: string
 }
 
-/** Lines that are not rows: title, heads, what was said, keys. */
+/** The lines that are not rows: title, heads, message, keys. */
 const otherLines = 4
 
-/** How many rows fit. */
+/** The number of rows that fit. */
 export function pageSize({ rows }: Size): number {
   return Math.max(1, rows - otherLines)
 }
 
-/** The whole screen, line by line, none wider than it. */
+/** Draws the whole screen, line by line. No line is wider than the screen. */
 export function drawFrame(scene: Scene, size: Size, style: Style): readonly string[] {
   const { state, look } = scene
   const cut = (text: string) => intoCells(text, size.columns).trimEnd()
@@ -107,7 +107,7 @@ function drawTable({ state, look }: Scene, { columns }: Size, page: number, styl
   ]
 }
 
-/** Each as wide as its widest cell; where that is too much, the widest give way first. */
+/** Makes each column as wide as its widest cell. If that is too wide, the widest columns shrink first. */
 export function columnWidths(
   columns: readonly Column[],
   rows: readonly Row[],

@@ -1,14 +1,14 @@
 import type { Box, RemoteBox } from '../../index.ts'
 
-/** What is shown on one page: a table, and how its rows come from the box. */
+/** One page of the view: a table, and how to read its rows from the box. */
 export interface Pane {
   readonly name: PaneName
   /** The keys that show it; the first is shown. */
   readonly keys: readonly string[]
   readonly columns: readonly Column[]
-  /** What an empty table says. */
+  /** The text of an empty table. */
   readonly empty: string
-  /** Asks for what is shown, and no more than that. */
+  /** Reads only the rows that are shown. */
   look(box: Box | RemoteBox): Promise<Look>
 }
 
@@ -22,25 +22,25 @@ export interface Column {
 
 export interface Look {
   readonly rows: readonly Row[]
-  /** There are more than are shown. */
+  /** Whether there are more rows than are shown. */
   readonly isCut: boolean
   /** The same for `--json`. */
   readonly raw: unknown
 }
 
 export interface Row {
-  /** The same thing has the same id in the next look. */
+  /** The same thing has the same id at the next read. */
   readonly id: string
   readonly cells: readonly string[]
-  /** It needs attention. */
+  /** Whether the row needs attention. */
   readonly isAlert: boolean
-  /** What can be done to it, by the key that does it. */
+  /** The actions on it, by key. */
   readonly acts: Readonly<Record<string, Act>>
 }
 
 export interface Act {
   readonly question: string
-  /** Does it; answers what was done, in words. */
+  /** Performs the action. Returns a sentence about the result. */
   perform(box: Box | RemoteBox): Promise<string>
 }
 

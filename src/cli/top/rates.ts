@@ -3,13 +3,13 @@ import type { Box, RemoteBox } from '../../index.ts'
 /** How fast a queue fills and empties, by all processes on the store. */
 export interface QueueRate {
   readonly addedPerSecond: number
-  /** Attempts that ended, whatever came of them. */
+  /** Attempts that ended, with any outcome. */
   readonly endedPerSecond: number
 }
 
 const spanMs = 120_000
 
-/** The rates of the last two to three minutes; undefined when they cannot be had, as from an older server. */
+/** The rates of the last two to three minutes; undefined if the server cannot give them, such as an older version. */
 export async function queueRates(
   box: Pick<Box | RemoteBox, 'metrics'>,
 ): Promise<ReadonlyMap<string, QueueRate> | undefined> {

@@ -12,7 +12,7 @@ export interface SessionOptions {
   readonly pane: PaneName
   readonly everyMs: number
   readonly style: Style
-  /** Where it looks, for people. */
+  /** The server or store, as text for the user. */
   readonly place: string
 }
 
@@ -29,8 +29,8 @@ export async function showTop(options: SessionOptions): Promise<void> {
 }
 
 /**
- * One look is under way at most, and the next begins `everyMs` after it ended; a look at a page that was left meanwhile
- * is thrown away.
+ * At most one read is in flight, and the next begins `everyMs` after its end. If the user left the page meanwhile, the
+ * result is dropped.
  */
 class Session {
   readonly #options: SessionOptions
@@ -127,13 +127,13 @@ class Session {
     try {
       look = await paneOf(pane).look(this.#options.box)
     } catch (error) {
-      // First what happens next: a long reason is cut.
+      // Begin with the next step, because a long reason is cut.
       trouble = `Trying again. ${reasonOf(error)}`
     }
     this.#isLooking = false
     if (this.#isOver) return
     if (pane === this.#state.pane) {
-      // What was seen before stays, with the time it was seen.
+      // After a failure the last result stays, with its time.
       this.#look = look ?? this.#look
       if (look !== undefined) this.#seenAt = new Date().toTimeString().slice(0, 8)
       this.#trouble = trouble
@@ -162,7 +162,7 @@ class Session {
 }
 
 function reasonOf(error: unknown): string {
-  // An error that is not ours is no answer of a store, but a mistake here.
+  // Any other error is a bug of this program, not an answer of a store.
   if (!isSignalboxError(error)) throw error
   return escapeText(error.message)
 }

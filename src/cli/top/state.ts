@@ -2,8 +2,7 @@ import type { Act, PaneName, Row } from './pane.ts'
 import { panes } from './panes.ts'
 
 /**
- * What the person at the terminal has chosen, and what a key makes of it. Pure: what a key asks to be done outside comes
- * back as a wish.
+ * The state of the view, and how a key changes it. Pure: an effect of a key is returned as a request.
  *
  *     view ──/──▶ filter ──enter, escape──▶ view
  *     view ──P E D R S X──▶ ask ──y──▶ (act) view
@@ -12,15 +11,15 @@ import { panes } from './panes.ts'
 export interface State {
   readonly pane: PaneName
   readonly mode: 'view' | 'filter' | 'ask' | 'help'
-  /** Only rows that contain it are shown, whatever the case. */
+  /** Only rows that contain this text are shown, in upper or lower case. */
   readonly filter: string
-  /** The row that is chosen, by its id, and where it stood when it was last seen. */
+  /** The id of the chosen row, and its last position. */
   readonly chosenId: string | undefined
   readonly chosenAt: number
   readonly asked: Act | undefined
-  /** Nothing is asked for until it is resumed. */
+  /** The view does not read until it is resumed. */
   readonly isPaused: boolean
-  /** What was done or went wrong, until the next key. */
+  /** The result of an action, or its error, until the next key. */
   readonly said: string
 }
 
@@ -40,20 +39,20 @@ export function firstState(pane: PaneName): State {
   }
 }
 
-/** Those rows that the filter lets through. */
+/** The rows that the filter matches. */
 export function shownRows(rows: readonly Row[], filter: string): readonly Row[] {
   if (filter === '') return rows
   const wanted = filter.toLowerCase()
   return rows.filter(({ cells }) => cells.some((cell) => cell.toLowerCase().includes(wanted)))
 }
 
-/** Where the chosen row stands now; where it stood, when it is gone. */
+/** The position of the chosen row; its last position if the row is gone. */
 export function chosenPlace({ chosenId, chosenAt }: State, rows: readonly Row[]): number {
   const place = rows.findIndex(({ id }) => id === chosenId)
   return place >= 0 ? place : Math.max(0, Math.min(chosenAt, rows.length - 1))
 }
 
-/** What a key does. `rows` are those that are shown, `page` how many fit. */
+/** Applies a key. `rows` are the shown rows, `page` is the number of rows that fit. */
 export function press(
   state: State,
   key: string,
@@ -84,7 +83,7 @@ function typed(state: State, key: string): State {
   if (key === 'escape') return { ...moved, mode: 'view', filter: '' }
   if (key === 'clear') return { ...moved, filter: '' }
   if (key === 'backspace') return { ...moved, filter: Array.from(state.filter).slice(0, -1).join('') }
-  // Names of keys are longer than any character.
+  // Names of keys are longer than one character.
   if (Array.from(key).length !== 1 || state.filter.length >= 100) return state
   return { ...moved, filter: state.filter + key }
 }
@@ -114,7 +113,7 @@ function pressInView(
     case 'Q':
       return { state, wish: { kind: 'quit' } }
     case 'escape':
-      // A filter goes first: the user may only want to see all rows.
+      // Clear the filter first: the user may only want to see all rows.
       if (state.filter === '') return { state, wish: { kind: 'quit' } }
       return { state: { ...state, filter: '' }, wish: none }
     case '/':

@@ -1,20 +1,19 @@
 import { writeSync } from 'node:fs'
 
 /**
- * A terminal that is taken over for a while: the alternate screen, no cursor, each key at once. However the process ends,
- * short of being killed outright, it is given back as it was: at `close`, at exit, and before an uncaught error is
- * printed.
+ * Takes over a terminal for a while: the alternate screen, no cursor, each key at once. It restores the terminal at
+ * `close`, at exit, and before an uncaught error is printed; only SIGKILL prevents that.
  */
 export interface Terminal extends Disposable {
   readonly size: Size
-  /** Shows these lines; only what has changed is written. */
+  /** Shows these lines; writes only the changed ones. */
   show(lines: readonly string[]): void
-  /** Forgets what is shown, so that the next lines are written in full. */
+  /** Forgets the shown lines, so that `show` writes all lines again. */
   forget(): void
 }
 
 export interface TerminalEvents {
-  /** What the person typed, as sent. */
+  /** The keys of the user, as the terminal sends them. */
   typed(text: string): void
   resized(): void
   /** The terminal is gone, as when its window was closed. */
@@ -40,7 +39,7 @@ export function openTerminal(events: TerminalEvents): Terminal {
       // The terminal itself is gone.
     }
   }
-  // The error is printed by Node after this, on the screen that was there before.
+  // Node prints the error after this, on the restored screen.
   const crashed = () => restore()
   const resized = () => {
     shown = []
@@ -72,7 +71,7 @@ export function openTerminal(events: TerminalEvents): Terminal {
     [Symbol.dispose]() {
       process.off('exit', restore).off('uncaughtExceptionMonitor', crashed)
       stdout.off('resize', resized)
-      // A terminal that is gone may still say so; there is nothing left to do about it.
+      // A closed terminal may still emit an error, which needs no handling.
       stdin.off('data', heard).pause()
       restore()
     },
@@ -80,29 +79,29 @@ export function openTerminal(events: TerminalEvents): Terminal {
 }
 
 /**
- * What is on the terminal, line by line, and how to change it with as little as possible: a line that stays as it is is
- * not written again, so nothing flickers and an idle view costs next to nothing.
+ * The shown lines. An unchanged line is not written again, so the screen does not flicker and an idle view costs almost
+ * nothing.
  */
 export interface Size {
   readonly columns: number
   readonly rows: number
 }
 
-/** What has to be written so that a terminal that shows `before` shows `after`; '' when nothing has changed. */
+/** The output that changes a terminal from `before` to `after`; '' if nothing changed. */
 export function changes(before: readonly string[], after: readonly string[]): string {
   let written = ''
   const rows = Math.max(before.length, after.length)
   for (let row = 0; row < rows; row++) {
     const line = after[row] ?? ''
     if (before[row] === line) continue
-    // Attributes first, for what is erased takes the colour that is set.
+    // Reset attributes first, because erased cells take the present colour.
     written += `\u001b[${row + 1};1H\u001b[0m\u001b[2K${line}`
   }
-  // All at once, where the terminal knows how to; others ignore it.
+  // A synchronized update: terminals that do not know it ignore it.
   return written === '' ? '' : `\u001b[?2026h${written}\u001b[0m\u001b[?2026l`
 }
 
-/** Colours and weights. Without colour there are none at all: what is chosen has a mark as well. */
+/** Colours and weights. Without colour there are none, so the chosen row also has a mark. */
 export interface Style {
   strong(text: string): string
   faint(text: string): string
@@ -115,7 +114,7 @@ export function createStyle(hasColour: boolean): Style {
   return { strong: within('1'), faint: within('2'), chosen: within('7'), alert: within('33') }
 }
 
-/** What a terminal sends for keys that are no characters. */
+/** The sequences that a terminal sends for keys without a character. */
 const sequences: readonly (readonly [string, string])[] = [
   ['\u001b[A', 'up'],
   ['\u001bOA', 'up'],
@@ -139,7 +138,9 @@ const sequences: readonly (readonly [string, string])[] = [
   ['\u0015', 'clear'],
 ]
 
-/** The keys in what a terminal sent: names for those above and `escape`, else the character itself. What is unknown is left out. */
+/**
+ * Decodes the input of a terminal: the names above, `escape`, or the character itself. Unknown sequences are left out.
+ */
 export function decodeKeys(sent: string): readonly string[] {
   const keys: string[] = []
   let rest = sent
