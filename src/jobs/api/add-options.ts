@@ -33,10 +33,7 @@ export interface AddOptions extends DependencyOptions {
   readonly timeoutMs?: Duration | null | undefined
   /** Words to search for: up to 20, of up to 64 characters. @default none */
   readonly tags?: readonly string[] | undefined
-  /**
-   * The key for the limits of the queue, for example a tenant or an account. @default none: only the queue's limits
-   * apply
-   */
+  /** The key for the limits of the queue, such as a tenant. @default none: only the limits of the whole queue apply */
   readonly limitKey?: string | null | undefined
   /** The job waits until these jobs have completed. @default none */
   readonly after?: DependencyOptions['after']

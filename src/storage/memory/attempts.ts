@@ -9,12 +9,12 @@ import type {
 import { boundAttemptError } from '../attempt-error.ts'
 import { gatherGroups, keptAttempts, mergeGroups } from '../sql/attempts/attempt-row.ts'
 
-/** Attempts of one namespace that failed or were lost, by job, and groups of their errors. */
+/** Failed and lost attempts of one namespace by job, and groups of their errors. */
 export class MemoryAttempts implements AttemptStore {
   readonly #now: () => number
-  /** Oldest first. */
+  /** By job id, oldest first. */
   readonly #attempts = new Map<string, AttemptRecord[]>()
-  /** Those that no group counts yet, and whether they are ends that no process has counted. */
+  /** Attempts that no group counts yet. True: the attempt was an end that no process has counted. */
   readonly #uncounted = new Map<AttemptRecord, boolean>()
   readonly #groups = new Map<string, ErrorGroupRecord>()
 
@@ -22,7 +22,7 @@ export class MemoryAttempts implements AttemptStore {
     this.#now = now
   }
 
-  /** Keeps an attempt, in one step with its verdict. */
+  /** Stores an attempt, in the same step as its verdict. */
   keep({ isUnseenEnd, ...attempt }: UncountedAttempt): void {
     const kept = { ...attempt, error: boundAttemptError(attempt.error) }
     const own = this.#attempts.get(attempt.jobId) ?? []
@@ -91,7 +91,7 @@ export class MemoryAttempts implements AttemptStore {
 
 type Seen = Pick<ErrorGroupRecord, 'lastSeenAt' | 'fingerprint'>
 
-/** The latest first. */
+/** Sorts the latest first. */
 function byLastSeen(a: Seen, b: Seen): number {
   return b.lastSeenAt - a.lastSeenAt || compare(b.fingerprint, a.fingerprint)
 }

@@ -1,6 +1,6 @@
 import type { AuditEntry, AuditQuery, AuditStore, NewAuditEntry } from '../../audit/index.ts'
 
-/** What operators did in one namespace. */
+/** The audit entries of one namespace. */
 export class MemoryAudit implements AuditStore {
   readonly #now: () => number
   readonly #entries = new Map<string, AuditEntry>()

@@ -10,10 +10,10 @@ import { isClusterReset } from '../cluster-state.ts'
 /** The cluster state of one namespace. */
 export class MemoryClusterState implements ClusterStore {
   readonly #now: () => number
-  /** In the order of their versions: a row that is written moves to the end. */
+  /** In the order of versions: a written row moves to the end. */
   readonly #rows = new Map<string, KeptRow>()
   #version = 0
-  /** The highest version that was forgotten. */
+  /** The highest version of a pruned row. */
   #forgotten = 0
 
   constructor(now: () => number) {
@@ -26,7 +26,7 @@ export class MemoryClusterState implements ClusterStore {
     const rows: ClusterRecord[] = []
     for (const { row } of from < this.#version ? this.#rows.values() : []) {
       if (row.version <= from) continue
-      // No reader can go on from below what was forgotten, so a page that starts at the beginning goes beyond it.
+      // A reader cannot continue below the forgotten version, so a page that starts at the beginning goes beyond it.
       if (rows.length >= limit && (from > 0 || rows.at(-1)!.version > this.#forgotten)) break
       rows.push(row)
     }
@@ -62,7 +62,7 @@ export class MemoryClusterState implements ClusterStore {
     return rows.some(({ row }) => row.doc !== null && (row.kind === 'node' || row.kind === 'demand'))
   }
 
-  /** The newest row of all stays: a reader that has read the cluster state to its end is then above what was forgotten. */
+  /** The newest row stays, so a reader that has read the cluster state to its end is above the forgotten version. */
   async prune(limit: number, olderThanMs: number): Promise<number> {
     const cutoff = this.#now() - olderThanMs
     const old = [...this.#rows]
@@ -80,11 +80,11 @@ export class MemoryClusterState implements ClusterStore {
 
 interface KeptRow {
   readonly row: ClusterRecord
-  /** Null: it is there. */
+  /** Null: the row exists. */
   readonly removedAt: number | null
 }
 
-/** No kind has a space in it. */
+/** The map key of a row. No kind has a space. */
 function nameOf(kind: ClusterKind, key: string): string {
   return `${kind} ${key}`
 }

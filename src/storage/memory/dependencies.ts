@@ -17,24 +17,24 @@ import type {
 import { compareBytes } from '../compare-bytes.ts'
 import { unsupported } from './transaction.ts'
 
-/** The jobs, as the dependency store needs them. Each call is synchronous, so it belongs to the same step. */
+/** The calls on jobs that the dependency store needs. Each call is synchronous, so it belongs to the same step. */
 export interface DependentJobs {
-  /** As everybody sees it at this moment; undefined: there is no such job. */
+  /** The job at this moment; undefined: there is no such job. */
   look(id: string):
     | {
         readonly queue: string
         readonly state: JobState
         readonly dueInMs: number
-        /** Since when it waits, where it does. */
+        /** When the job last began to wait. */
         readonly waitsSince: number
       }
     | undefined
-  /** Makes a job that waits ready; returns its state then, or undefined when it did not wait. */
-  letOn(id: string): 'ready' | 'scheduled' | undefined
-  /** Takes a job that is ready or scheduled out of its line. */
-  holdBack(id: string): void
-  /** Ends a job that waits; answers whether it did. */
-  giveUp(id: string, error: string): boolean
+  /** Makes a waiting job ready or scheduled and returns its new state. Undefined: the job does not wait. */
+  unblock(id: string): 'ready' | 'scheduled' | undefined
+  /** Makes a ready or scheduled job wait. */
+  block(id: string): void
+  /** Cancels a waiting job. False: the job does not wait. */
+  cancelBlocked(id: string, error: string): boolean
 }
 
 /** The lock that a job waits for. */
@@ -49,11 +49,11 @@ interface Lock {
   tendedUntil: number
 }
 
-/** What the jobs of one namespace wait for. */
+/** The dependencies and locks for which jobs of one namespace wait. */
 export class MemoryDependencies implements DependencyStore {
   readonly #now: () => number
   readonly #jobs: DependentJobs
-  /** By job, then by the job it depends on: whether it is met. */
+  /** By job, then by dependency: whether the dependency is met. */
   readonly #dependencies = new Map<string, Map<string, boolean>>()
   readonly #locks = new Map<string, Lock>()
   /** By job, oldest first. */
@@ -70,7 +70,7 @@ export class MemoryDependencies implements DependencyStore {
     return isAnyCalled || [...this.#dependencies.values()].some(hasUnmet)
   }
 
-  /** Writes down what a new job waits for. */
+  /** Stores the dependencies and the lock of a new job. */
   keep(jobId: string, { jobs, lock }: NewDependencies): void {
     if (jobs.length > 0)
       this.#dependencies.set(jobId, new Map(jobs.map((dependencyId) => [dependencyId, false])))
@@ -82,7 +82,7 @@ export class MemoryDependencies implements DependencyStore {
     })
   }
 
-  /** Forgets what removed jobs waited for. */
+  /** Deletes the dependencies, locks and blocks of removed jobs. */
   forget(ids: readonly string[]): void {
     for (const id of ids) {
       this.#dependencies.delete(id)
@@ -99,14 +99,14 @@ export class MemoryDependencies implements DependencyStore {
     return [...ended, { cause, startedAt, endedAt: null }]
   }
 
-  /** Since when a job waits that does; undefined: it does not. */
+  /** When the present wait of a job began; undefined: the job does not wait. */
   #blockedSince(id: string): number | undefined {
     const job = this.#jobs.look(id)
     if (job?.state !== 'waiting') return undefined
     return Math.max(job.waitsSince, this.#blocks.get(id)?.at(-1)?.endedAt ?? 0)
   }
 
-  /** Before the job's state changes. */
+  /** Ends the present block of a job. Call it before the state of the job changes. */
   #endBlock(id: string, cause: BlockRecord['cause']): void {
     const startedAt = this.#blockedSince(id)
     if (startedAt === undefined) return
@@ -141,12 +141,12 @@ export class MemoryDependencies implements DependencyStore {
       own.set(dependencyId, true)
       return true
     })
-    return [...new Set(met.map(({ jobId }) => jobId))].flatMap((jobId) => this.#letOn(jobId))
+    return [...new Set(met.map(({ jobId }) => jobId))].flatMap((jobId) => this.#unblock(jobId))
   }
 
   async fail(ends: readonly { jobId: string; error: string }[]): Promise<readonly string[]> {
     const failed = ends
-      .filter(({ jobId, error }) => this.#jobs.giveUp(jobId, error))
+      .filter(({ jobId, error }) => this.#jobs.cancelBlocked(jobId, error))
       .map(({ jobId }) => jobId)
     for (const id of failed) {
       const own = this.#dependencies.get(id)
@@ -204,7 +204,7 @@ export class MemoryDependencies implements DependencyStore {
     const lock = this.#locks.get(jobId)
     if (!lock?.isCalled || lock.askNo !== askNo) return undefined
     this.#endBlock(jobId, 'lock')
-    if (!this.#jobs.letOn(jobId)) return undefined
+    if (!this.#jobs.unblock(jobId)) return undefined
     lock.fence = fence
     return this.#jobs.look(jobId)!.queue
   }
@@ -216,7 +216,7 @@ export class MemoryDependencies implements DependencyStore {
     lock.askNo++
     lock.isCalled = true
     lock.tendedUntil = 0
-    this.#jobs.holdBack(jobId)
+    this.#jobs.block(jobId)
     return true
   }
 
@@ -263,14 +263,14 @@ export class MemoryDependencies implements DependencyStore {
     return forgotten
   }
 
-  #letOn(jobId: string): Unblocked[] {
+  #unblock(jobId: string): Unblocked[] {
     const job = this.#jobs.look(jobId)
     if (job?.state !== 'waiting' || hasUnmet(this.#dependencies.get(jobId)!)) return []
     const { queue } = job
     const lock = this.#locks.get(jobId)
     if (lock?.isCalled) return []
     this.#endBlock(jobId, 'dependencies')
-    if (!lock) return [{ jobId, queue, to: this.#jobs.letOn(jobId)! }]
+    if (!lock) return [{ jobId, queue, to: this.#jobs.unblock(jobId)! }]
     lock.isCalled = true
     return [{ jobId, queue, to: 'lock' }]
   }

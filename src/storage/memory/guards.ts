@@ -23,16 +23,16 @@ interface Row {
   readonly result: string | null
   readonly claimedAt: number
   readonly keepMs: number
-  /** The end of the lease while it runs; else until when it is kept. */
+  /** While the guard runs, the end of its lease; else the time at which it is forgotten. */
   readonly endsAt: number
 }
 
-/** A row as it stands now. */
+/** A row with its status at this moment. */
 type Present = Row & { readonly standing: GuardRecord['status'] }
 
 /**
- * Guards in memory: the model. Each key is brought to the present before it is looked at, so that nothing here asks what
- * a row was written as; each call does all its work before it lets go of the thread.
+ * Guards in memory: the model for the other engines. Each call computes the present status of a row from its stored
+ * status and the clock. Each call is synchronous, which makes it atomic.
  */
 export class MemoryGuards implements GuardStore {
   readonly #now: () => number
@@ -69,13 +69,13 @@ export class MemoryGuards implements GuardStore {
     return { status: 'run', token, attempt }
   }
 
-  /** There is none to end: memory takes part in no transaction. */
+  /** Does nothing: memory takes part in no transaction. */
   async endTransaction(): Promise<void> {}
 
   async settle(ends: readonly GuardEnd[], tx?: unknown): Promise<readonly boolean[]> {
     if (tx !== undefined) throw unsupported()
     return ends.map((ref) => {
-      const row = this.#ours(ref)
+      const row = this.#claimed(ref)
       if (!row) return false
       if (ref.end === 'released') return this.#rows.delete(nameOf(ref))
       const result = ref.end === 'done' ? ref.result : null
@@ -86,7 +86,7 @@ export class MemoryGuards implements GuardStore {
 
   async renew(ref: GuardRef, leaseMs: number, tx?: unknown): Promise<number | undefined> {
     if (tx !== undefined) throw unsupported()
-    const row = this.#ours(ref)
+    const row = this.#claimed(ref)
     if (!row) return undefined
     const endsAt = Math.max(row.endsAt, this.#now() + leaseMs)
     this.#put({ ...row, endsAt })
@@ -129,7 +129,7 @@ export class MemoryGuards implements GuardStore {
     return rows.length + windows.length
   }
 
-  /** What a key is at this moment; undefined when nothing is known of it any more. */
+  /** The present status of a key; undefined: the key is unknown or forgotten. */
   #present(ref: { readonly space: string; readonly key: string }): Present | undefined {
     const row = this.#rows.get(nameOf(ref))
     if (!row) return undefined
@@ -137,12 +137,12 @@ export class MemoryGuards implements GuardStore {
     if (row.status !== 'running') return row.endsAt > now ? { ...row, standing: row.status } : undefined
     if (row.endsAt > now) return { ...row, standing: 'running' }
     if (row.mode === 'at-most-once') return { ...row, standing: 'stuck' }
-    // A claim that ran out failed at that instant, and is remembered as long as one that said so.
+    // An expired claim failed at the end of its lease, and is kept as long as a reported failure.
     const endsAt = row.endsAt + row.keepMs
     return endsAt > now ? { ...row, standing: 'failed', endsAt } : undefined
   }
 
-  #ours(ref: GuardRef): Row | undefined {
+  #claimed(ref: GuardRef): Row | undefined {
     const row = this.#present(ref)
     const isClaimed = row?.standing === 'running' || row?.standing === 'stuck'
     return isClaimed && row.token === ref.token ? this.#rows.get(nameOf(ref)) : undefined

@@ -22,9 +22,9 @@ import { MemoryTokens } from './tokens.ts'
 import { MemoryWorkers } from './workers.ts'
 
 /**
- * Everything in this process's memory, gone when it is closed: for tests, and as the model that the other engines are
- * compared with. Each call does all its work before it lets go of the thread, which makes each one atomic; nothing
- * here is clever, so that what is right can be read off it. Each namespace has its own jobs and notifier.
+ * A store in the memory of this process, which is lost when it closes. It is for tests, and it is the model with which
+ * the other engines are compared. Each call is synchronous, which makes it atomic. The code is simple, so that it shows
+ * the right behaviour. Each namespace has separate jobs and a separate notifier.
  */
 export async function openMemory({ namespace, now = Date.now }: BackendOptions): Promise<Backend> {
   let closed = false
@@ -37,7 +37,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
   const notifier = createMemoryNotifier(check)
   const keys = new MemoryKeys(clock)
   const namespaces = new Map<string, Namespace>()
-  /** The first namespaces of which something is so. */
+  /** The first namespaces for which the condition holds. */
   const namesOf = (limit: number, isSo: (namespace: Namespace) => boolean): readonly string[] => {
     check()
     return [...namespaces].flatMap(([name, one]) => (isSo(one) ? [name] : [])).slice(0, limit)
@@ -52,7 +52,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
       keepAttempt: (attempt) =>
         attempts.keep({ ...attempt, release: workers.releaseAt(attempt.workerId, attempt.startedAt) }),
       keepDependencies: (id, dependsOn) => dependencies.keep(id, dependsOn),
-      makeRoom: (id) => logs.makeRoom(id),
+      deleteFullLogs: (id) => logs.deleteFullLogs(id),
       forget(ids) {
         logs.forget(ids)
         attempts.forget(ids)
@@ -147,7 +147,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
   }
 }
 
-/** What is kept of a namespace: its stores, and those behind them that say more than a store has to. */
+/** The stores of a namespace, and classes behind them whose extra methods other parts need. */
 interface Namespace {
   readonly stores: Stores
   readonly ownJobs: MemoryJobs
@@ -155,7 +155,7 @@ interface Namespace {
   readonly cluster: MemoryClusterState
 }
 
-/** The same store, asking `check` before each call. */
+/** The same store, with a call of `check` before each method. */
 function refusing<Store extends object>(store: Store, check: () => void): Store {
   return wrapMethods(store, (method) => async (...args) => {
     check()

@@ -1,14 +1,14 @@
 import type { FinalState, JobRecord, JobState, NewJob } from '../../jobs/index.ts'
 import { limitKeyOf } from '../sql/limit-plan.ts'
 import { expiredError } from '../token.ts'
-import type { Line } from './ready-order.ts'
+import type { JobList } from './ready-order.ts'
 
-/** A job as memory keeps it. Whether a queued one is scheduled or ready is a matter of the moment. */
+/** A job in memory. The clock decides whether a queued job is scheduled or ready. */
 export interface Row extends Omit<NewJob, 'due' | 'dependsOn'> {
   stored: 'queued' | 'waiting' | 'running' | FinalState
-  /** The line it stands in; null: it stands in none. */
-  line: Line | null
-  /** What the limits of its queue count it by; null: nothing. */
+  /** The list that has the job; null: none. */
+  list: JobList | null
+  /** The key for the limits of the queue; null: none. */
   readonly limitKey: string | null
   attempt: number
   handBackCount: number
@@ -17,15 +17,15 @@ export interface Row extends Omit<NewJob, 'due' | 'dependsOn'> {
   createdAt: number
   startedAt: number | null
   finishedAt: number | null
-  /** When it last began to wait for others or for its lock. */
+  /** When the job last began to wait for other jobs or for its lock. */
   waitsSince: number
   workerId: string | null
-  /** Rises with every claim, for ever. */
+  /** Rises with every claim, and never falls. */
   leaseNo: number
-  /** The live lease's token, null when the job is not held. */
+  /** The token of the lease; null: the job is not held. */
   token: string | null
   leaseEndsAt: number
-  /** The tokens of the attempts whose verdict was written. */
+  /** The tokens of attempts whose verdict is written. */
   settled: readonly string[]
   result: string | null
   error: string | null
@@ -33,7 +33,7 @@ export interface Row extends Omit<NewJob, 'due' | 'dependsOn'> {
   cancelIgnored: boolean
 }
 
-/** Of all who have none: there are far more rows that are kept than verdicts that are asked for. */
+/** One array for all rows without verdicts, because there are very many such rows. */
 const none: readonly string[] = []
 
 export function createRow(job: NewJob, now: number): Row {
@@ -42,7 +42,7 @@ export function createRow(job: NewJob, now: number): Row {
     ...given,
     limitKey: limitKeyOf(job.meta),
     stored: 'queued',
-    line: null,
+    list: null,
     attempt: 0,
     handBackCount: 0,
     snoozeCount: 0,
@@ -63,26 +63,26 @@ export function createRow(job: NewJob, now: number): Row {
   }
 }
 
-/** What becomes of a job whose lease ran out. */
-export function lapsesTo(row: Row): 'ready' | 'dead' | 'cancelled' {
+/** The next state of a job whose lease expired. */
+export function stateAfterExpiry(row: Row): 'ready' | 'dead' | 'cancelled' {
   if (row.cancelRequested) return 'cancelled'
   return row.attempt >= row.maxAttempts ? 'dead' : 'ready'
 }
 
-/** The state at this moment, whether or not a process has acted on it yet. */
+/** The state at this moment, also if no process has reclaimed the job yet. */
 export function judge(row: Row, now: number): JobState {
   if (row.stored === 'queued') return row.runAt <= now ? 'ready' : 'scheduled'
-  if (row.stored === 'running' && row.leaseEndsAt <= now) return lapsesTo(row)
+  if (row.stored === 'running' && row.leaseEndsAt <= now) return stateAfterExpiry(row)
   return row.stored
 }
 
 /**
- * The row as everybody sees it: a lease that ran out is shown as it will be once it is taken back. Field by field: to copy
- * an object without some of its properties takes many times as long, and every claim makes one of these.
+ * The record of a row. A job with an expired lease has the state that it gets when it is reclaimed. Copies field by
+ * field: a copy without some properties takes many times as long, and every claim needs one.
  */
 export function toRecord(row: Row, now: number): JobRecord {
   const state = judge(row, now)
-  const lapsed = row.stored === 'running' && state !== 'running'
+  const expired = row.stored === 'running' && state !== 'running'
   return {
     id: row.id,
     queue: row.queue,
@@ -98,14 +98,14 @@ export function toRecord(row: Row, now: number): JobRecord {
     runAt: row.runAt,
     createdAt: row.createdAt,
     startedAt: row.startedAt,
-    finishedAt: lapsed && state !== 'ready' ? row.leaseEndsAt : row.finishedAt,
+    finishedAt: expired && state !== 'ready' ? row.leaseEndsAt : row.finishedAt,
     workerId: row.workerId,
     leaseEndsAt: state === 'running' ? row.leaseEndsAt : null,
     backoff: row.backoff,
     timeoutMs: row.timeoutMs,
     meta: row.meta,
     result: row.result,
-    error: lapsed && state === 'dead' ? expiredError : row.error,
+    error: expired && state === 'dead' ? expiredError : row.error,
     cancelRequested: state === 'running' && row.cancelRequested,
     cancelIgnored: row.cancelIgnored,
   }

@@ -27,34 +27,34 @@ import type {
 import { leavesAttempt, lostError } from '../attempt-error.ts'
 import { createNonce, encodeToken, expiredError } from '../token.ts'
 import type { DependentJobs } from './dependencies.ts'
-import { createRow, judge, lapsesTo, type Row, toRecord } from './job-row.ts'
+import { createRow, judge, type Row, stateAfterExpiry, toRecord } from './job-row.ts'
 import { MemoryLimits } from './limits.ts'
-import { goesBefore, Standing } from './ready-order.ts'
+import { goesBefore, LiveJobs } from './ready-order.ts'
 import { runWorks, unsupported } from './transaction.ts'
 
-/** What belongs to a job and is removed with it: dependencies, logs, progress. */
+/** The stores of data that belong to a job: dependencies, attempts, logs, progress. */
 export interface JobSurroundings {
-  /** Writes down what a new job waits for. */
+  /** Stores the dependencies and the lock of a new job. */
   keepDependencies(id: string, dependsOn: NewDependencies): void
-  /** Keeps an attempt that failed or was lost, with the release of its worker. */
+  /** Stores a failed or lost attempt, with the release of its worker. */
   keepAttempt(attempt: Omit<UncountedAttempt, 'release'>): void
-  /** A job is begun anew: its next attempts need space for what they say. */
-  makeRoom(id: string): void
-  /** Forgets all that is kept about removed jobs. */
+  /** A job is retried: deletes logs that would leave little of the limit for its next attempts. */
+  deleteFullLogs(id: string): void
+  /** Deletes all data of removed jobs. */
   forget(ids: readonly string[]): void
-  /** Forgets the attempts of jobs that are pruned. */
+  /** Deletes the attempts of pruned jobs. */
   forgetAttempts(ids: readonly string[]): void
 }
 
-/** Jobs in memory. All rows are in one map, and those that live in their `Standing`, too. */
+/** Jobs in memory. One map has all rows; `LiveJobs` has the live ones as well. */
 export class MemoryJobs implements JobStore, DependentJobs {
   readonly #now: () => number
   readonly #surroundings: JobSurroundings
   readonly #rows = new Map<string, Row>()
-  readonly #standing = new Standing()
+  readonly #live = new LiveJobs()
   readonly #paused = new Set<string>()
   readonly #limits = new MemoryLimits()
-  /** Newest first; undefined when a row came or went since it was made. */
+  /** All ids, newest first; undefined: rows were added or removed since the last use. */
   #ids: string[] | undefined
 
   constructor(now: () => number, surroundings: JobSurroundings) {
@@ -67,7 +67,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
     return this.insert(jobs)
   }
 
-  /** The same at once, for what is to happen in one step with it. */
+  /** Adds jobs synchronously, so that a caller can do more in the same step. */
   insert(jobs: readonly NewJob[]): readonly Added[] {
     const now = this.#now()
     const added = jobs.map((job) => {
@@ -76,8 +76,8 @@ export class MemoryJobs implements JobStore, DependentJobs {
       const row = createRow(job, now)
       this.#rows.set(row.id, row)
       this.#ids = undefined
-      if (job.dependsOn) this.#standing.hold(row)
-      else this.#standing.enqueue(row)
+      if (job.dependsOn) this.#live.hold(row)
+      else this.#live.enqueue(row)
       return { id: row.id, duplicate: false }
     })
     if (jobs.some(({ dependsOn }) => dependsOn)) this.#keepDependencies(jobs, added)
@@ -95,32 +95,32 @@ export class MemoryJobs implements JobStore, DependentJobs {
 
   async claim({ queues, kinds, workerId, limit, leaseMs }: ClaimRequest): Promise<readonly ClaimedRecord[]> {
     const now = this.#now()
-    for (const row of this.#standing.lapsed(now)) this.#takeBack(row, now)
+    for (const row of this.#live.expired(now)) this.#reclaim(row, now)
     const open = [...new Set(queues)].filter((queue) => !this.#paused.has(queue))
-    const { running } = this.#standing
+    const { running } = this.#live
     const plans = new Map(open.map((queue) => [queue, this.#limits.plan(queue, running, now)]))
-    const lines = open.flatMap((queue) =>
-      this.#standing.linesOf(queue, kinds).map((line) => ({ line, plan: plans.get(queue) })),
+    const lists = open.flatMap((queue) =>
+      this.#live.listsOf(queue, kinds).map((list) => ({ list, plan: plans.get(queue) })),
     )
     const claimed: ClaimedRecord[] = []
-    const passedOver: Row[] = []
+    const skipped: Row[] = []
     while (claimed.length < limit) {
       let row: Row | undefined
-      for (const { line, plan } of lines) {
-        const first = plan?.capacity === 0 ? undefined : line.first(now)
+      for (const { list, plan } of lists) {
+        const first = plan?.capacity === 0 ? undefined : list.first(now)
         if (first && (!row || goesBefore(first, row))) row = first
       }
       if (!row) break
       const plan = plans.get(row.queue)
       if (plan && plan.take([row], 1).length === 0) {
-        row.line!.remove(row)
-        passedOver.push(row)
+        row.list!.remove(row)
+        skipped.push(row)
         continue
       }
       const record = this.#claim(row, workerId, now, leaseMs)
       claimed.push(plan ? { ...record, limited: true } : record)
     }
-    for (const row of passedOver) this.#standing.enqueue(row)
+    for (const row of skipped) this.#live.enqueue(row)
     for (const [queue, plan] of plans) if (plan) this.#limits.keep(queue, plan)
     return claimed
   }
@@ -145,7 +145,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
     throw unsupported()
   }
 
-  /** There is none to end: memory takes part in no transaction. */
+  /** Does nothing: memory takes part in no transaction. */
   async endTransaction(): Promise<void> {}
 
   async transact(work: (tx: StoreTransaction) => Promise<Verdict>, options: TransactOptions): Promise<void> {
@@ -181,7 +181,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
   async reclaim(limit: number): Promise<{ ready: number; dead: number; cancelled: number }> {
     const now = this.#now()
     const counts = { ready: 0, dead: 0, cancelled: 0 }
-    for (const row of this.#standing.lapsed(now).slice(0, limit)) counts[this.#takeBack(row, now)]++
+    for (const row of this.#live.expired(now).slice(0, limit)) counts[this.#reclaim(row, now)]++
     return counts
   }
 
@@ -193,7 +193,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
   async reach({ before, rows }: ReachQuery): Promise<string | null> {
     this.#ids ??= [...this.#rows.keys()].sort().reverse()
     const from = before === undefined ? 0 : this.#ids.findIndex((id) => id < before)
-    // As if all were of one kind: the answer may be nearer than it need be.
+    // Counts jobs of all kinds, so the answer may be nearer than necessary.
     return from < 0 || this.#ids.length - from <= rows ? null : this.#ids[from + rows - 1]!
   }
 
@@ -233,7 +233,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
 
   async cancel(id: string): Promise<CancelAnswer | undefined> {
     const now = this.#now()
-    const row = this.#judged(id, now)
+    const row = this.#currentRow(id, now)
     if (!row) return undefined
     if (row.stored === 'running') row.cancelRequested = true
     if (isWaiting(row)) this.#end(row, 'cancelled', now)
@@ -242,7 +242,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
 
   async retry(id: string): Promise<RetryAnswer | undefined> {
     const now = this.#now()
-    const row = this.#judged(id, now)
+    const row = this.#currentRow(id, now)
     return row && { outcome: this.#retry(row, now) }
   }
 
@@ -253,13 +253,13 @@ export class MemoryJobs implements JobStore, DependentJobs {
       .filter((row) => query.queue === undefined || row.queue === query.queue)
       .filter((row) => query.kind === undefined || row.kind === query.kind)
       .sort((a, b) => (a.id < b.id ? -1 : 1))
-    let took = 0
+    let retried = 0
     for (const row of dead) {
-      if (took === query.limit) break
-      this.#judged(row.id, now)
-      if (this.#retry(row, now) === 'ready') took++
+      if (retried === query.limit) break
+      this.#currentRow(row.id, now)
+      if (this.#retry(row, now) === 'ready') retried++
     }
-    return took
+    return retried
   }
 
   async stats(): Promise<readonly QueueStats[]> {
@@ -306,7 +306,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
   async remove(ids: readonly string[]): Promise<readonly string[]> {
     const now = this.#now()
     const removed = [...new Set(ids)].filter((id) => {
-      const row = this.#judged(id, now)
+      const row = this.#currentRow(id, now)
       if (!row || row.stored === 'running') return false
       if (isWaiting(row)) this.#end(row, 'cancelled', now)
       return this.#rows.delete(id)
@@ -339,23 +339,23 @@ export class MemoryJobs implements JobStore, DependentJobs {
     )
   }
 
-  letOn(id: string): 'ready' | 'scheduled' | undefined {
+  unblock(id: string): 'ready' | 'scheduled' | undefined {
     const row = this.#rows.get(id)
     if (row?.stored !== 'waiting') return undefined
     const now = this.#now()
-    this.#standing.enqueue(row)
+    this.#live.enqueue(row)
     return row.runAt <= now ? 'ready' : 'scheduled'
   }
 
-  holdBack(id: string): void {
+  block(id: string): void {
     const now = this.#now()
-    const row = this.#judged(id, now)
+    const row = this.#currentRow(id, now)
     if (row?.stored !== 'queued') return
     row.waitsSince = now
-    this.#standing.hold(row)
+    this.#live.hold(row)
   }
 
-  giveUp(id: string, error: string): boolean {
+  cancelBlocked(id: string, error: string): boolean {
     const row = this.#rows.get(id)
     if (row?.stored !== 'waiting') return false
     row.error = error
@@ -363,7 +363,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
     return true
   }
 
-  /** The row whose live lease this is. */
+  /** The row that this lease holds; undefined: the lease is lost. */
   #held({ jobId, token }: LeaseRef, now: number): Row | undefined {
     const row = this.#rows.get(jobId)
     return row?.token === token && row.leaseEndsAt > now ? row : undefined
@@ -388,7 +388,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
     else if (row.cancelRequested) this.#end(row, 'cancelled', now)
     else {
       if (verdict.state === 'scheduled') row.runAt = now + verdict.delayMs
-      this.#standing.enqueue(row)
+      this.#live.enqueue(row)
     }
     return true
   }
@@ -406,36 +406,36 @@ export class MemoryJobs implements JobStore, DependentJobs {
     row.workerId = null
     row.result = null
     row.cancelIgnored = false
-    this.#surroundings.makeRoom(row.id)
-    this.#standing.enqueue(row)
+    this.#surroundings.deleteFullLogs(row.id)
+    this.#live.enqueue(row)
     return 'ready'
   }
 
-  /** Whether a live job of that queue has a unique key. */
+  /** Whether a live job of this queue has a unique key. */
   hasKeyIn(queue: string): boolean {
-    return this.#standing.hasKeyIn(queue)
+    return this.#live.hasKeyIn(queue)
   }
 
-  /** The live job that has the unique key of this one. */
+  /** The live job that has the unique key of this job. */
   #holderOf({ queue, uniqueKey }: { queue: string; uniqueKey: string | null }, now: number): Row | undefined {
     if (uniqueKey === null) return undefined
-    const holder = this.#standing.withKey(queue, uniqueKey)
-    return holder && this.#judged(holder.id, now)?.finishedAt === null ? holder : undefined
+    const holder = this.#live.withKey(queue, uniqueKey)
+    return holder && this.#currentRow(holder.id, now)?.finishedAt === null ? holder : undefined
   }
 
-  /** The row, taken back first if its lease ran out. */
-  #judged(id: string, now: number): Row | undefined {
+  /** The row, after reclaiming it if its lease expired. */
+  #currentRow(id: string, now: number): Row | undefined {
     const row = this.#rows.get(id)
-    if (row?.stored === 'running' && row.leaseEndsAt <= now) this.#takeBack(row, now)
+    if (row?.stored === 'running' && row.leaseEndsAt <= now) this.#reclaim(row, now)
     return row
   }
 
-  #takeBack(row: Row, now: number): 'ready' | 'dead' | 'cancelled' {
-    const state = lapsesTo(row)
+  #reclaim(row: Row, now: number): 'ready' | 'dead' | 'cancelled' {
+    const state = stateAfterExpiry(row)
     const isUnseenEnd = state === 'dead'
     this.#keepAttempt(row, { outcome: 'lost', endedAt: row.leaseEndsAt, error: lostError, isUnseenEnd })
     if (state === 'dead') row.error = expiredError
-    if (state === 'ready') this.#standing.enqueue(row)
+    if (state === 'ready') this.#live.enqueue(row)
     else this.#end(row, state, now)
     return state
   }
@@ -453,19 +453,19 @@ export class MemoryJobs implements JobStore, DependentJobs {
     row.leaseNo++
     const token = encodeToken({ leaseNo: String(row.leaseNo), nonce: createNonce() })
     const leaseEndsAt = now + leaseMs
-    this.#standing.start(row, token, leaseEndsAt)
+    this.#live.start(row, token, leaseEndsAt)
     row.startedAt = now
     row.workerId = workerId
     return { ...toRecord(row, now), token, leaseEndsAt }
   }
 
   #end(row: Row, state: FinalState, now: number): void {
-    this.#standing.end(row, state)
+    this.#live.end(row, state)
     row.finishedAt = now
   }
 }
 
-/** It lives and does not run. */
+/** Whether the job is live and does not run. */
 function isWaiting({ stored }: Row): boolean {
   return stored === 'queued' || stored === 'waiting'
 }

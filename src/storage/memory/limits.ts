@@ -1,10 +1,10 @@
 import type { QueueLimits } from '../../jobs/index.ts'
 import { LimitPlan, wholeQueue } from '../sql/limit-plan.ts'
 
-/** The limits of queues, and what has started lately in those that have a rate. */
+/** The limits of queues, and the recent starts in queues with a rate limit. */
 export class MemoryLimits {
   readonly #limits = new Map<string, QueueLimits>()
-  /** By queue and then key, as `LimitPlan` keeps them. */
+  /** By queue and then key, in the form of `LimitPlan`. */
   readonly #starts = new Map<string, Map<string, string>>()
 
   get queues(): Iterable<string> {
@@ -15,7 +15,7 @@ export class MemoryLimits {
     return this.#limits.get(queue) ?? null
   }
 
-  /** With null they are lifted, and the starts forgotten. */
+  /** Sets the limits. Null removes them and the recorded starts. */
   set(queue: string, limits: QueueLimits | null): void {
     if (limits !== null) {
       this.#limits.set(queue, limits)
@@ -25,7 +25,7 @@ export class MemoryLimits {
     this.#starts.delete(queue)
   }
 
-  /** The free slots of a queue while these run; undefined: it has no limits. */
+  /** The free slots of a queue while these jobs run; undefined: the queue has no limits. */
   plan(
     queue: string,
     running: Iterable<{ readonly queue: string; readonly limitKey: string | null }>,
@@ -42,7 +42,7 @@ export class MemoryLimits {
     return new LimitPlan({ now, limits, running: counts, starts: this.#starts.get(queue) ?? new Map() })
   }
 
-  /** Writes down what was started by this plan. */
+  /** Records the starts of this plan. */
   keep(queue: string, plan: LimitPlan): void {
     const starts = this.#starts.get(queue) ?? new Map<string, string>()
     for (const [key, kept] of plan.kept()) starts.set(key, kept)

@@ -18,8 +18,8 @@ import { changesOf, ruledLocks } from '../ruled-locks.ts'
 import { maxWaitingHolders } from '../sql/locks/wait-queue-record.ts'
 
 /**
- * Wait queues in memory: the model. A wait queue is a few plain collections, each call runs one rule from beginning to end before it
- * lets go of the thread, and looking something up is a search through all of it.
+ * Wait queues in memory: the model for the other engines. A wait queue is a few plain collections, and a look-up
+ * searches all of it. Each call runs one rule synchronously, which makes it atomic.
  */
 export function createMemoryLocks(now: () => number): LockStore {
   const queues = new Map<string, MemoryWaitQueue>()
@@ -193,7 +193,7 @@ class MemoryWaitQueue implements WaitQueueRows {
     this.#outcomes = this.#outcomes.filter(({ keptUntil }) => keptUntil > now)
   }
 
-  /** No holder, no waiter, no outcome to deliver, and the last outcome has expired. */
+  /** The queue has no holder, waiter or outcome to deliver, and the last outcome has expired. */
   isOver(keepMs: number): boolean {
     if (this.isBusy || this.#outcomes.length > 0) return false
     const { lastOutcome = null, grantFrom = 0 } = this.#row ?? {}
@@ -234,7 +234,7 @@ function isSame(a: Requester, b: Requester): boolean {
   return a.node === b.node && a.requestId === b.requestId
 }
 
-/** No two keys have the same. */
+/** A unique name for a wait queue. */
 function nameOf({ operation, resource }: LockKey): string {
   return JSON.stringify([operation, resource])
 }

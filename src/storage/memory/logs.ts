@@ -1,10 +1,10 @@
 import type { LogLine, LogQuery, LogStore, LogUpdate, ProgressRecord } from '../../jobs/index.ts'
 import { keptForRetry, type LogCounters, placeLines } from '../sql/log-row.ts'
 
-/** What attempts of one namespace say of themselves: by job, then by attempt. */
+/** Logs and progress of the attempts of one namespace, by job and then by attempt. */
 export class MemoryLogs implements LogStore {
   readonly #now: () => number
-  readonly #jobs = new Map<string, Map<number, Said>>()
+  readonly #jobs = new Map<string, Map<number, AttemptLog>>()
 
   constructor(now: () => number) {
     this.#now = now
@@ -14,13 +14,13 @@ export class MemoryLogs implements LogStore {
     const now = this.#now()
     for (const note of updates) {
       if (note.progress === null && note.logs.length === 0) continue
-      const said = this.#saidBy(note)
-      said.notedAt = now
-      if (note.progress !== null) said.progress = { progress: note.progress, at: now }
-      const { kept, dropped, counters: counts } = placeLines(said.counts, note.logs)
-      said.counts = counts
+      const log = this.#logOf(note)
+      log.writtenAt = now
+      if (note.progress !== null) log.progress = { progress: note.progress, at: now }
+      const { kept, dropped, counters: counts } = placeLines(log.counts, note.logs)
+      log.counts = counts
       for (const line of dropped ? [...kept, dropped] : kept) {
-        said.lines[line.number - 1] = { attempt: note.attempt, ...line, at: now }
+        log.lines[line.number - 1] = { attempt: note.attempt, ...line, at: now }
       }
     }
   }
@@ -49,7 +49,7 @@ export class MemoryLogs implements LogStore {
     const old = [...this.#jobs]
       .map(([jobId, attempts]) => ({
         jobId,
-        at: Math.max(...[...attempts.values()].map((said) => said.notedAt)),
+        at: Math.max(...[...attempts.values()].map((log) => log.writtenAt)),
       }))
       .filter(({ at }) => at < cutoff)
       .sort((a, b) => a.at - b.at)
@@ -58,8 +58,8 @@ export class MemoryLogs implements LogStore {
     return old.length
   }
 
-  /** The job starts anew: the log lines of earlier attempts are forgotten where they use up the limit. */
-  makeRoom(jobId: string): void {
+  /** The job is retried: deletes the log lines of earlier attempts that use up the limit. */
+  deleteFullLogs(jobId: string): void {
     for (const [attempt, { counts }] of this.#attemptsOf(jobId)) {
       const { lineCount, lineBytes } = counts
       if (lineCount > keptForRetry.lineCount || lineBytes > keptForRetry.lineBytes)
@@ -71,25 +71,25 @@ export class MemoryLogs implements LogStore {
     for (const jobId of jobIds) this.#jobs.delete(jobId)
   }
 
-  /** Oldest first. */
-  #attemptsOf(jobId: string): (readonly [attempt: number, said: Said])[] {
+  /** The attempts of a job, oldest first. */
+  #attemptsOf(jobId: string): (readonly [attempt: number, log: AttemptLog])[] {
     return [...(this.#jobs.get(jobId) ?? [])].sort(([a], [b]) => a - b)
   }
 
-  #saidBy({ jobId, attempt }: LogUpdate): Said {
-    const attempts = this.#jobs.get(jobId) ?? new Map<number, Said>()
+  #logOf({ jobId, attempt }: LogUpdate): AttemptLog {
+    const attempts = this.#jobs.get(jobId) ?? new Map<number, AttemptLog>()
     this.#jobs.set(jobId, attempts)
     const counts = { lineCount: 0, lineBytes: 0, droppedCount: 0 }
-    const said = attempts.get(attempt) ?? { progress: null, lines: [], counts, notedAt: 0 }
-    attempts.set(attempt, said)
-    return said
+    const log = attempts.get(attempt) ?? { progress: null, lines: [], counts, writtenAt: 0 }
+    attempts.set(attempt, log)
+    return log
   }
 }
 
-/** What one attempt has said. */
-interface Said {
+/** The log lines and progress of one attempt. */
+interface AttemptLog {
   progress: { readonly progress: string; readonly at: number } | null
   readonly lines: LogLine[]
   counts: LogCounters
-  notedAt: number
+  writtenAt: number
 }

@@ -31,8 +31,9 @@ interface Channel {
 }
 
 /**
- * The monitor in memory: the model. Rows are in plain maps and every look is a search through them. `write` and
- * `proceed` have guards to ask as well, which answer later: so the calls of a store take turns, one whole call at a time.
+ * The monitor in memory: the model for the other engines. Rows are in plain maps, and every look-up searches all of
+ * them. `write` and `proceed` also call guards, which answer asynchronously. So the calls of a store run one after the
+ * other.
  */
 export class MemoryMonitor implements MonitorStore {
   readonly #now: () => number
@@ -299,27 +300,27 @@ export class MemoryMonitor implements MonitorStore {
     })
   }
 
-  /** How many notifications a subscription had lately. */
+  /** The number of recent notifications of a subscription. */
   #countMade({ subscriptionId, perMs }: KnownAsk['throttles'][number], now: number): number {
     return [...this.#notifications.values()].filter(
       (one) => one.subscriptionId === subscriptionId && one.createdAt > now - perMs,
     ).length
   }
 
-  /** One call after the other; what one throws is its own. */
+  /** Runs calls one after the other. An error of one call does not affect the next. */
   #inTurn<Answer>(step: (now: number) => Answer | Promise<Answer>): Promise<Answer> {
     const answer = this.#turn.then(() => step(this.#now()))
     this.#turn = answer.catch(() => undefined)
     return answer
   }
 
-  /** The channel, if it is this sender's and its lease is live. */
+  /** The channel, if this sender holds its lease. */
   #held({ channel: name, token }: ChannelRef, now: number): Channel | undefined {
     const channel = this.#channels.get(name)
     return channel?.token === token && channel.leaseEndsAt > now ? channel : undefined
   }
 
-  /** Claims all of them as done, or none; answers those that are taken. */
+  /** Claims all event keys as done, or none. Answers the keys that are taken. */
   async #claimEvents(events: ReportBatch['events']): Promise<readonly string[]> {
     if (events.length === 0) return []
     const standings = await this.#guards.claim(

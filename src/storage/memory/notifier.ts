@@ -1,9 +1,9 @@
 import type { BackendNotifier } from '../backend.ts'
 import { Listeners } from '../listeners.ts'
 
-/** The notifiers of this process alone; `silence` lets go of everyone who listens. */
+/** The notifiers of this process. `silence` removes all listeners. */
 export interface MemoryNotifier {
-  /** The notifier of one namespace; topics of different ones never meet. */
+  /** The notifier of one namespace. Namespaces have separate topics. */
   within(namespace: string): BackendNotifier
   silence(): void
 }

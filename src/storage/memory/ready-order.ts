@@ -2,68 +2,68 @@ import type { FinalState } from '../../jobs/index.ts'
 import type { Row } from './job-row.ts'
 
 /**
- * Where live jobs stand: the lines of those that can be claimed some day, the set of those that run, and the unique keys
- * of both and of those that wait for something. Only the four moves below take a row from one to the other.
+ * The live jobs: lists of queued jobs in the order of claiming, the set of running jobs, and the unique keys of all
+ * live jobs. Only `enqueue`, `hold`, `start` and `end` move a job from one to another.
  */
-export class Standing {
-  /** By queue and kind, so that neither a paused queue nor an unknown kind is ever walked through. */
-  readonly #lines = new Map<string, Map<string, Line>>()
+export class LiveJobs {
+  /** By queue and kind, so that a claim skips paused queues and unknown kinds without a search. */
+  readonly #lists = new Map<string, Map<string, JobList>>()
   readonly #running = new Set<Row>()
   /** The live job of each (queue, unique key). */
   readonly #keys = new Map<string, Map<string, Row>>()
-  /** No lease of those that run ends before: most looks for one that ran out need not be made. */
-  #leasesLastUntil = Number.POSITIVE_INFINITY
+  /** No lease ends before this time, so most searches for expired leases can be skipped. */
+  #earliestLeaseEnd = Number.POSITIVE_INFINITY
 
   get running(): ReadonlySet<Row> {
     return this.#running
   }
 
-  /** Queues it, whatever its state was. */
+  /** Makes a job scheduled or ready, from any state. */
   enqueue(row: Row): void {
-    row.line?.remove(row)
-    this.#letGo(row)
+    row.list?.remove(row)
+    this.#clearLease(row)
     row.stored = 'queued'
     this.#keepKey(row)
-    this.#lineOf(row).add(row)
+    this.#listOf(row).add(row)
   }
 
-  /** Keeps a job that stands in no line until something lets it on. */
+  /** Makes a job wait for its dependencies or its lock. */
   hold(row: Row): void {
-    row.line?.remove(row)
-    this.#letGo(row)
+    row.list?.remove(row)
+    this.#clearLease(row)
     row.stored = 'waiting'
     this.#keepKey(row)
   }
 
-  /** It runs from now on. */
+  /** Makes a job run under a lease. */
   start(row: Row, token: string, leaseEndsAt: number): void {
-    row.line?.remove(row)
+    row.list?.remove(row)
     row.stored = 'running'
     row.token = token
     row.leaseEndsAt = leaseEndsAt
     this.#running.add(row)
-    this.#leasesLastUntil = Math.min(this.#leasesLastUntil, leaseEndsAt)
+    this.#earliestLeaseEnd = Math.min(this.#earliestLeaseEnd, leaseEndsAt)
   }
 
-  /** It lives no more. */
+  /** Ends a job. */
   end(row: Row, state: FinalState): void {
-    row.line?.remove(row)
-    this.#letGo(row)
+    row.list?.remove(row)
+    this.#clearLease(row)
     row.stored = state
     this.#dropKey(row)
   }
 
-  /** Those whose lease ran out, the one that ended first before the others. */
-  lapsed(now: number): readonly Row[] {
-    // A lease is renewed to a later end, never to an earlier one.
-    if (now < this.#leasesLastUntil) return []
-    const lapsed: Row[] = []
-    this.#leasesLastUntil = Number.POSITIVE_INFINITY
+  /** The running jobs whose lease expired, by the end of the lease. */
+  expired(now: number): readonly Row[] {
+    // A renewal never makes a lease end earlier.
+    if (now < this.#earliestLeaseEnd) return []
+    const expired: Row[] = []
+    this.#earliestLeaseEnd = Number.POSITIVE_INFINITY
     for (const row of this.#running) {
-      if (row.leaseEndsAt <= now) lapsed.push(row)
-      this.#leasesLastUntil = Math.min(this.#leasesLastUntil, row.leaseEndsAt)
+      if (row.leaseEndsAt <= now) expired.push(row)
+      this.#earliestLeaseEnd = Math.min(this.#earliestLeaseEnd, row.leaseEndsAt)
     }
-    return lapsed.sort((a, b) => a.leaseEndsAt - b.leaseEndsAt)
+    return expired.sort((a, b) => a.leaseEndsAt - b.leaseEndsAt)
   }
 
   /** The live job with this key. */
@@ -71,24 +71,24 @@ export class Standing {
     return this.#keys.get(queue)?.get(uniqueKey)
   }
 
-  /** Whether a live job of that queue has a unique key. */
+  /** Whether a live job of this queue has a unique key. */
   hasKeyIn(queue: string): boolean {
     return this.#keys.has(queue)
   }
 
-  #lineOf({ queue, kind }: Row): Line {
-    const kinds = this.#lines.get(queue) ?? new Map<string, Line>()
-    this.#lines.set(queue, kinds)
-    const line = kinds.get(kind) ?? new Line()
-    kinds.set(kind, line)
-    return line
+  #listOf({ queue, kind }: Row): JobList {
+    const kinds = this.#lists.get(queue) ?? new Map<string, JobList>()
+    this.#lists.set(queue, kinds)
+    const list = kinds.get(kind) ?? new JobList()
+    kinds.set(kind, list)
+    return list
   }
 
-  /** The wait queues of these kinds, or of all; empty ones are forgotten, because names come and go. */
-  linesOf(queue: string, kinds: readonly string[] | null): readonly Line[] {
-    const known = this.#lines.get(queue)
+  /** The lists of these kinds, or of all. Deletes empty lists, because there may be very many kinds over time. */
+  listsOf(queue: string, kinds: readonly string[] | null): readonly JobList[] {
+    const known = this.#lists.get(queue)
     if (!known) return []
-    for (const [kind, line] of known) if (line.isEmpty) known.delete(kind)
+    for (const [kind, list] of known) if (list.isEmpty) known.delete(kind)
     if (kinds === null) return [...known.values()]
     return [...new Set(kinds)].flatMap((kind) => known.get(kind) ?? [])
   }
@@ -99,23 +99,23 @@ export class Standing {
     this.#keys.set(row.queue, keys.set(row.uniqueKey, row))
   }
 
-  /** A queue whose last key went is forgotten, for names come and go. */
+  /** Deletes the map of a queue with its last key, because there may be very many queues over time. */
   #dropKey({ queue, uniqueKey }: Row): void {
     const keys = uniqueKey === null ? undefined : this.#keys.get(queue)
     if (keys?.delete(uniqueKey!) && keys.size === 0) this.#keys.delete(queue)
   }
 
-  #letGo(row: Row): void {
+  #clearLease(row: Row): void {
     this.#running.delete(row)
     row.token = null
     row.cancelRequested = false
   }
 }
 
-/** The jobs of one queue and kind that wait to be claimed, due or not, in the order of claiming. */
-export class Line {
+/** The queued jobs of one queue and kind, due or not, in the order of claiming. */
+export class JobList {
   readonly #rows: Row[] = []
-  /** Where they begin: those before have left. To close the gap for each who is claimed would take long. */
+  /** The index of the first job; earlier entries are removed. Closing the gap at each claim would take long. */
   #start = 0
 
   get isEmpty(): boolean {
@@ -131,10 +131,10 @@ export class Line {
       else to = middle
     }
     rows.splice(from, 0, row)
-    row.line = this
+    row.list = this
   }
 
-  /** Takes it out; it stands in this line. */
+  /** Removes a job, which must be in this list. */
   remove(row: Row): void {
     const at = this.#rows.indexOf(row, this.#start)
     if (at > this.#start) this.#rows.splice(at, 1)
@@ -142,10 +142,10 @@ export class Line {
       this.#rows.splice(0, this.#start)
       this.#start = 0
     }
-    row.line = null
+    row.list = null
   }
 
-  /** Who would be claimed first at this moment. */
+  /** The first due job. */
   first(now: number): Row | undefined {
     for (let at = this.#start; at < this.#rows.length; at++) {
       const row = this.#rows[at]!
@@ -155,7 +155,7 @@ export class Line {
   }
 }
 
-/** The order of claiming: priority, higher first; then due time; then id. */
+/** The order of claiming: higher priority first, then due time, then id. */
 export function goesBefore(a: Row, b: Row): boolean {
   if (a.priority !== b.priority) return a.priority > b.priority
   if (a.runAt !== b.runAt) return a.runAt < b.runAt

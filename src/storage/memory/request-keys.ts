@@ -7,17 +7,17 @@ interface Kept {
   readonly expiresAt: number
 }
 
-/** The keys of requests that must not be done twice, of all namespaces, each with the answer that was given. */
+/** The request keys of all namespaces, with their answers: a request with a known key is not executed again. */
 export class MemoryKeys {
   readonly #now: () => number
   readonly #kept = new Map<string, Kept>()
-  readonly #underWay = new Map<string, Promise<unknown>>()
+  readonly #running = new Map<string, Promise<unknown>>()
 
   constructor(now: () => number) {
     this.#now = now
   }
 
-  /** Does `call` unless it was done with this key before; then answers what it answered. */
+  /** Runs `call` once for each key. Later requests with the key get the stored answer. */
   async once(
     namespace: string,
     { caller, key, fingerprint, keepMs }: RequestKey,
@@ -25,15 +25,15 @@ export class MemoryKeys {
     call: () => Promise<unknown>,
   ): Promise<unknown> {
     const id = JSON.stringify([namespace, caller, key])
-    // A call's effect is there at once and its answer a moment later: who comes in between waits for that.
-    while (this.#underWay.has(id)) await this.#underWay.get(id)
+    // The effect of a call is visible before its answer: a request between the two waits for the answer.
+    while (this.#running.has(id)) await this.#running.get(id)
     const kept = this.#kept.get(id)
     if (kept && kept.expiresAt > this.#now()) {
       if (kept.fingerprint !== fingerprint) throw keyMismatch(key)
       return decodeAnswer(kept.answer)
     }
     const { promise, resolve } = Promise.withResolvers<void>()
-    this.#underWay.set(id, promise)
+    this.#running.set(id, promise)
     try {
       const expiresAt = this.#now() + keepMs
       const answer = await call()
@@ -41,12 +41,12 @@ export class MemoryKeys {
         this.#kept.set(id, { fingerprint, answer: encodeAnswer(answer), expiresAt })
       return answer
     } finally {
-      this.#underWay.delete(id)
+      this.#running.delete(id)
       resolve()
     }
   }
 
-  /** Forgets up to `limit` keys whose time is over; answers how many. */
+  /** Deletes up to `limit` expired keys. Answers how many. */
   prune(limit: number): number {
     const now = this.#now()
     let forgotten = 0

@@ -6,7 +6,7 @@ export class MemorySchedules implements ScheduleStore {
   readonly #now: () => number
   readonly #jobs: { insert(jobs: readonly NewJob[]): readonly Added[] }
   readonly #rows = new Map<string, ScheduleRecord>()
-  /** Of all of them together, so that one that is made again has none it had before. */
+  /** One counter for all schedules, so that a schedule that is deleted and added again gets a new revision. */
   #version = 0
 
   constructor(now: () => number, jobs: { insert(jobs: readonly NewJob[]): readonly Added[] }) {
@@ -62,7 +62,7 @@ export class MemorySchedules implements ScheduleStore {
   }: Fired): Promise<{ version: number; added: readonly Added[] } | null> {
     const known = this.#rows.get(name)
     if (known?.version !== seen || (known.isPaused && !force)) return null
-    // The jobs first: when they are refused, nothing has moved.
+    // Add the jobs first: if that fails, the schedules are unchanged.
     const added = this.#jobs.insert(jobs)
     const version = ++this.#version
     const lastSlotAt = slotAt ?? known.lastSlotAt
@@ -70,7 +70,7 @@ export class MemorySchedules implements ScheduleStore {
     return { version, added }
   }
 
-  /** Those that will run some day. */
+  /** The schedules that have a next run. */
   #waiting(): (ScheduleRecord & { readonly nextAt: number })[] {
     const isWaiting = (row: ScheduleRecord): row is ScheduleRecord & { readonly nextAt: number } =>
       !row.isPaused && row.nextAt !== null

@@ -109,7 +109,7 @@ function within(
   return rows.filter(({ bucketAt }) => bucketAt >= from && bucketAt < to)
 }
 
-/** When the first row at `from` or later began. */
+/** The start of the first row at `from` or later. */
 function firstAt(rows: readonly SeriesRow[], from = 0): number | undefined {
   return rows.reduce<number | undefined>(
     (first, { bucketAt }) => (bucketAt < from || (first ?? bucketAt) < bucketAt ? first : bucketAt),

@@ -14,12 +14,12 @@ export class MemoryTokens implements TokenStore {
     const expiresAt = expiresInMs === null ? null : createdAt + expiresInMs
     const kept = { ...token, createdAt, expiresAt, revokedAt: null }
     this.#tokens.set(token.id, kept)
-    return this.#judged(kept)
+    return this.#toRecord(kept)
   }
 
   async find(ids: readonly string[]): Promise<readonly TokenRecord[]> {
     const found = [...new Set(ids)].map((id) => this.#tokens.get(id))
-    return found.filter((token) => token !== undefined).map((token) => this.#judged(token))
+    return found.filter((token) => token !== undefined).map((token) => this.#toRecord(token))
   }
 
   async list(query: { namespace?: string; limit: number; after?: string }): Promise<readonly TokenRecord[]> {
@@ -28,7 +28,7 @@ export class MemoryTokens implements TokenStore {
       .filter(({ id }) => query.after === undefined || id > query.after)
       .sort((a, b) => (a.id < b.id ? -1 : 1))
       .slice(0, query.limit)
-      .map((token) => this.#judged(token))
+      .map((token) => this.#toRecord(token))
   }
 
   async revoke(id: string): Promise<TokenRecord | undefined> {
@@ -36,7 +36,7 @@ export class MemoryTokens implements TokenStore {
     if (!token) return undefined
     const revoked = { ...token, revokedAt: token.revokedAt ?? this.#now() }
     this.#tokens.set(id, revoked)
-    return this.#judged(revoked)
+    return this.#toRecord(revoked)
   }
 
   async hasLive(): Promise<boolean> {
@@ -44,7 +44,7 @@ export class MemoryTokens implements TokenStore {
     return [...this.#tokens.values()].some((token) => isLive(token, now))
   }
 
-  #judged(token: Omit<TokenRecord, 'live'>): TokenRecord {
+  #toRecord(token: Omit<TokenRecord, 'live'>): TokenRecord {
     return { ...token, live: isLive(token, this.#now()) }
   }
 }

@@ -2,8 +2,8 @@ import { SignalboxError } from '../../core/errors.ts'
 import type { StoreTransaction, TransactOptions, Verdict } from '../../jobs/index.ts'
 
 /**
- * Memory has no data of the user's to commit with, so its transaction is the verdict alone: `work` runs, and what it
- * answers is written by the caller afterwards, in one step, or not at all.
+ * Memory has no user data, so a transaction consists of the verdict alone. `work` runs, and then the caller writes all
+ * verdicts in one step, or none.
  */
 export async function runWorks(
   works: readonly ((tx: StoreTransaction) => Promise<Verdict>)[],
@@ -33,7 +33,7 @@ async function runWork(work: (tx: StoreTransaction) => Promise<Verdict>) {
   }
 }
 
-/** That memory cannot do this: it has neither SQL nor a connection. */
+/** The error for calls that need SQL or a connection, which memory does not have. */
 export function unsupported(): SignalboxError {
   return new SignalboxError(
     'transaction_unsupported',
@@ -44,7 +44,7 @@ export function unsupported(): SignalboxError {
 const refuse = async () => {
   throw unsupported()
 }
-// `raw` is something, so that `{ tx: tx.raw }` is refused and not taken for no transaction at all.
+// `raw` is an object, so that the store refuses `{ tx: tx.raw }` instead of ignoring an undefined tx.
 const noTransaction: StoreTransaction = { query: refuse, sql: refuse, raw: Object.freeze({}) }
 
 function tookTooLong(timeoutMs: number): SignalboxError {

@@ -3,7 +3,7 @@ import type { ReportBatch, SendingEnd, WindowRecord } from '../../monitor/monito
 
 type Reservation = ReportBatch['reservations'][number]
 
-/** What each subscription was notified of each state of a subject, or is about to be. */
+/** The windows of a namespace: which states of a subject each subscription was notified of, or is about to be. */
 export class MemoryWindows {
   /** By subject, then by subscription and state. */
   readonly #windows = new Map<string, Map<string, WindowRecord>>()
@@ -12,7 +12,7 @@ export class MemoryWindows {
     return [...(this.#windows.get(subject)?.values() ?? [])]
   }
 
-  /** When it was notified before stays noted. */
+  /** Reserves a window. The time of an earlier notification stays. */
   reserve({ subject, subscriptionId, stateHash, notificationId }: Reservation): void {
     const windows = this.#at(subject)
     const key = keyOf({ subscriptionId, stateHash })
@@ -36,7 +36,7 @@ export class MemoryWindows {
     for (const window of endWindows(before, outcome, moment)) windows.set(keyOf(window), window)
   }
 
-  /** Forgets up to `limit` windows that are over for long enough; answers how many. */
+  /** Deletes up to `limit` old windows. Answers how many. */
   prune(isOld: (endsAt: number | null) => boolean, limit: number): number {
     let count = 0
     for (const windows of this.#windows.values()) {

@@ -22,7 +22,7 @@ export class MemoryWorkers implements WorkerStore {
     this.#jobs = jobs
   }
 
-  /** The release of the worker with that id that ran at that instant. */
+  /** The release of the worker with this id that ran at this time. */
   releaseAt(id: string | null, at: number | null): string | null {
     const record = id === null ? undefined : this.#rows.get(id)?.record
     return record && at !== null && record.startedAt <= at ? record.release : null
@@ -42,7 +42,7 @@ export class MemoryWorkers implements WorkerStore {
         runningCount: ___,
         ...facts
       } = structuredClone(worker)
-      // Of a program that claims from several servers, each writes the row.
+      // If a program claims from several servers, each of them writes the row.
       const isHttp = worker.via === 'http' && before?.record.via === 'http'
       const shared = isHttp && before.record.leaseEndsAt > now ? before : undefined
       this.#rows.set(worker.id, {

@@ -21,7 +21,7 @@ const ofJobs: CopyShapes[string] = {
   more: { limit_key: (cell) => storableKey(cell('meta')), lease_no: leaseNoCell },
 }
 
-/** How Postgres keeps the rows of a copy. */
+/** The shapes of copied rows in Postgres. */
 export const postgresShapes: CopyShapes = {
   ...sharedShapes,
   ...queuesByKey,
@@ -42,7 +42,7 @@ export async function openPostgresCopyEnd(url: string): Promise<CopyEnd> {
   }
 }
 
-/** Every value comes as the text that the server wrote. */
+/** Returns every value as the text that the server sends. */
 const asText = { getTypeParser: () => (value: unknown) => value }
 
 async function connect({ config }: Target): Promise<Client> {
@@ -113,7 +113,7 @@ class PostgresCopyDatabase implements CopyDatabase {
 
   async *pages(select: string, behind: string, pageRows: number): AsyncGenerator<readonly CopyRow[]> {
     await this.#client.query(`DECLARE copied NO SCROLL CURSOR FOR ${this.#place(select)} ${behind}`)
-    // Rows may be small or large: the next page has as many as would have filled the last.
+    // Rows may be small or large: the next page has as many rows as would have filled the last one.
     let size = Math.min(200, pageRows)
     for (;;) {
       const { rows } = await this.#client.query<(string | null)[]>({
@@ -167,12 +167,12 @@ class PostgresCopyDatabase implements CopyDatabase {
   }
 }
 
-/** "No such table" is our own defect here, and must be seen as it is. */
+/** In a copy, "no such table" is a defect of Signalbox, so the caller gets the error of the database. */
 function toEndError(error: unknown): unknown {
   return sqlState(error)?.startsWith('42') ? error : toStoreError(error)
 }
 
-/** Writes rows by COPY, which costs the server least. The driver has no call for it. All rows go in one message. */
+/** Writes rows by COPY, the cheapest way for the server. The driver has no call for it. All rows go in one message. */
 function copyIn(client: Client, into: string, rows: readonly (readonly Cell[])[]): Promise<void> {
   const data = Buffer.from(`${rows.map(encodeRow).join('\n')}\n`)
   return new Promise((resolve, reject) => {
@@ -188,7 +188,7 @@ function copyIn(client: Client, into: string, rows: readonly (readonly Cell[])[]
       },
       handleCommandComplete() {},
       handleError(error: Error) {
-        // After an error the server reports that it is ready; a broken connection does not.
+        // After an error the server sends "ready". A broken connection does not.
         failure = error
         reject(error)
       },

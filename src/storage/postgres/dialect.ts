@@ -16,8 +16,8 @@ function typeOf(type: string): string {
 }
 
 /**
- * Rows found one by one, in the order of the batch. `IS TRUE` keeps the condition from being searched by: it is there
- * for a row that another has just changed.
+ * Looks up rows one by one, in the order of the batch. `IS TRUE` keeps Postgres from using an index of the condition;
+ * the condition is for a row that another transaction has just changed.
  */
 function lookUp(table: string, where: string): string {
   return `(
@@ -26,16 +26,16 @@ function lookUp(table: string, where: string): string {
      WHERE t.ctid = v.place AND (${where}) IS TRUE`
 }
 
-/** Every value is cast, so that Postgres never has to guess. `schema` comes quoted. */
+/** The SQL of Postgres. Every value has a cast, so that Postgres never guesses a type. `schema` is quoted. */
 export function createPostgresDialect(schema: string): Dialect {
   const words: Omit<Dialect, 'jobs'> = {
-    // The clock is volatile: only as a subquery is it read once, so that an index can be searched by it.
+    // The clock is volatile. As a subquery it is read once, so that Postgres can use it in an index search.
     now: `(SELECT ${nowMs})`,
     movingNow: nowMs,
     nowMicros: '(SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint)',
     forUpdate: 'FOR UPDATE',
     skipLocked: 'FOR UPDATE SKIP LOCKED',
-    // An advisory lock: those that want it queue up, and a row that is shared is not written.
+    // An advisory lock: transactions wait for it in order, and a shared lock writes no row.
     lockRow: (table, _key, value, mode) =>
       `SELECT pg_advisory_xact_lock${mode === 'shared' ? '_shared' : ''}(
          hashtextextended(${escapeLiteral(`${schema} ${table.replace('@', '')} `)} || ${value}, 0))`,
@@ -43,7 +43,7 @@ export function createPostgresDialect(schema: string): Dialect {
     tryLockKeys: (_table, key, keys) =>
       `SELECT wanted.${key} FROM unnest(${keys}) AS wanted (${key})
        WHERE pg_try_advisory_xact_lock(hashtextextended(wanted.${key}, 0))`,
-    // With a plain join or list, a plan that was made while the table was small reads all of a namespace.
+    // With a plain join or list, a plan from the time when the table was small would read the whole namespace.
     thenJoin: (table, alias, on) =>
       `CROSS JOIN LATERAL (SELECT * FROM ${table} ${alias} WHERE ${on} OFFSET 0) ${alias}`,
     byKeys: ({ from, alias, where, key, keys, join = '' }) =>

@@ -83,7 +83,7 @@ export async function openPostgres(
       within: (name) => (name === namespace ? stores : views.within(name)),
       queuedNamespaces: (queue, limit) => listQueued(connections, quoted, queue, limit),
       migrator: {
-        // A readiness probe asks every few seconds, so it must not open a connection each time.
+        // A readiness probe runs every few seconds, so it must not open a connection each time.
         status: () => migrator.statusBy(connections),
         async up(onStep) {
           connections.refuseClosed()

@@ -10,8 +10,8 @@ export interface ListeningEvents {
 }
 
 /**
- * The connection that listens to all wanted channels. It opens with the first channel. When it is lost, it opens again and
- * listens to all of them. Every 15 s it checks that the server still answers.
+ * The connection that listens to all wanted channels. It opens with the first channel. When it is lost, it opens again
+ * and listens to all of them. Every 15 s it checks that the server still answers.
  */
 export class ListeningConnection {
   readonly #config: ClientConfig

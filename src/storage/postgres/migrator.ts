@@ -19,13 +19,14 @@ import { parseTarget, type Target } from './connection/target.ts'
 import { migrationsFor } from './schema.ts'
 
 export interface PostgresMigrator extends Migrator {
-  /** Like `status`, through an open connection: for callers that ask often. */
+  /** Like `status`, through an open connection, for frequent calls. */
   statusBy(sender: Pick<Sender, 'run'>): Promise<MigrationStatus>
 }
 
 /**
- * Steps are applied in one transaction under one advisory lock, DDL and bookkeeping together. So of many starters one
- * applies each step and the others find it done, and a kill at any point leaves the schema as it was before.
+ * Applies all steps in one transaction under one advisory lock, DDL and bookkeeping together. So if many programs start
+ * at once, one of them applies the steps and the others find them done. A kill at any point leaves the schema
+ * unchanged.
  */
 export function createMigrator(
   target: Target,
@@ -57,7 +58,7 @@ function statusFrom(marks: SchemaMarks, known: readonly Migration[]): MigrationS
   return status
 }
 
-/** What the database says of its schema, where there is one. */
+/** Reads the facts of the schema, if there is one. */
 function marksStatement(quoted: string): string {
   return `SELECT coalesce(max(number), 0)::int AS current,
     (SELECT name FROM ${quoted}.signalbox_migration WHERE number = 1) AS first,
@@ -65,14 +66,14 @@ function marksStatement(quoted: string): string {
   FROM ${quoted}.signalbox_migration`
 }
 
-/** Notes who may work on it once all of these have been applied. */
+/** Records which programs may use the schema after these migrations. */
 export function writeNote(quoted: string, known: readonly Migration[]): string {
   return `INSERT INTO ${quoted}.signalbox_meta (key, value) VALUES ('${oldestKey}', '${noteOf(known)}')
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
 }
 
 async function marksOf(client: Client, quoted: string): Promise<SchemaMarks> {
-  // Asked first, because reading a table that is not there would end the transaction.
+  // Check for the table first, because a query of a missing table would end the transaction.
   const { rows: there } = await client.query(`SELECT to_regclass($1) AS found`, [
     `${quoted}.signalbox_migration`,
   ])
@@ -89,7 +90,7 @@ async function up(
   onStep?: OnMigrationStep,
 ): Promise<readonly AppliedMigration[]> {
   await client.query('BEGIN')
-  // A step that needs a table which others hold must not queue for long: everybody else would queue behind it.
+  // A step must not wait long for a locked table: all other transactions would wait behind it.
   await client.query(`SET LOCAL lock_timeout = '60s'`)
   await client.query(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, [
     `signalbox migrations ${schema}`,
@@ -118,7 +119,7 @@ async function up(
   return steps.map(named)
 }
 
-/** Opens a separate connection: a migration may take longer than the store's statements ever should. */
+/** Opens a separate connection: a migration may take longer than the time-outs of the store. */
 export async function withClient<Result>(
   { config }: Target,
   work: (client: Client) => Promise<Result>,
@@ -129,14 +130,14 @@ export async function withClient<Result>(
     await client.connect()
     return await work(client)
   } catch (error) {
-    // Here "no such table" is not a missing schema but a step that is wrong, and must be seen as it is.
+    // In a migration, "no such table" means a wrong step, not a missing schema, so the caller gets the original error.
     throw sqlState(error)?.startsWith('42') ? error : toStoreError(error)
   } finally {
     await client.end().catch(() => undefined)
   }
 }
 
-/** The schema of a database, without a store on it. Nothing is connected to before it is asked. */
+/** A migrator without a store. It connects at its first call. */
 export function openPostgresMigrator(
   url: string,
   stepsFor: (quoted: string) => readonly Migration[] = migrationsFor,
@@ -163,7 +164,7 @@ export function openPostgresMigrator(
   }
 }
 
-/** Where the connection's search_path leads: to what `open` uses as well. */
+/** The first schema of the connection's search_path, which `open` uses as well. */
 async function currentSchema(client: Client): Promise<string> {
   const { rows } = await client.query<{ schema: string | null }>('SELECT current_schema() AS schema')
   const schema = rows[0]?.schema ?? null
@@ -174,7 +175,7 @@ async function currentSchema(client: Client): Promise<string> {
   )
 }
 
-/** Since Postgres 15 only its owner may create in `public`, so this is what many meet first. */
+/** Since Postgres 15 only the owner may create in `public`, so many users get this error first. */
 function notPermitted(cause: unknown): SignalboxError {
   return new SignalboxError(
     'store_unavailable',
@@ -183,7 +184,7 @@ function notPermitted(cause: unknown): SignalboxError {
   )
 }
 
-/** The steps as a script of one transaction, with what `up` would have noted of them. */
+/** The steps as a script of one transaction, with the records that `up` would write. */
 function print(schema: string, isGuess: boolean, stepsFor: typeof migrationsFor): string {
   const quoted = escapeIdentifier(schema)
   const known = stepsFor(quoted)

@@ -17,13 +17,13 @@ import { createPostgresJobs } from './jobs/jobs.ts'
 import type { Space } from './jobs/space.ts'
 
 /**
- * Requests that must not be done twice: one transaction holds the key, its effect and its answer.
+ * Executes requests with a key once: one transaction writes the key, the effect and the answer.
  *
- *     BEGIN, lock, look ──▶ the call itself ──▶ key and answer, COMMIT
+ *     BEGIN, lock, check ──▶ the call ──▶ key and answer, COMMIT
  *
- * The lock is advisory, belongs to the transaction, and is tried without waiting. A call that neither gets the lock nor
- * finds an answer has met a running call with the same key. The lock is a separate statement before the check, so the
- * check sees the commit of the last holder.
+ * The lock is an advisory lock of the transaction, and no call waits for it. If a call gets no lock and finds no
+ * answer, another call with the same key is running. The lock is a separate statement before the check, so the check
+ * sees the commit of the last holder.
  */
 export class RequestKeys {
   readonly #connections: Connections
@@ -47,14 +47,14 @@ export class RequestKeys {
       try {
         return await this.#connections[use]((client) => this.#perform(client, call, state))
       } catch (error) {
-        // The jobs that a lost commit added are not known here.
+        // A lost commit may have added jobs that this process does not know.
         if (isAnswerLost(error) && state.isCommitting) call.space.positions.forget()
         throw error
       }
     }, isAnswerLost)
   }
 
-  /** One try, on a connection that is given back outside any transaction. */
+  /** One try. It returns the connection outside any transaction. */
   async #perform(client: PoolClient, call: KeyedCall, state: AttemptState): Promise<unknown> {
     const { space, method, args } = call
     state.isCommitting = false
@@ -77,7 +77,7 @@ export class RequestKeys {
     }
   }
 
-  /** Begins, with the lock; answers the stored answer, if any. */
+  /** Begins the transaction and takes the lock. Returns the stored answer, if any. */
   async #begin(client: PoolClient, { space: { namespace }, key }: KeyedCall): Promise<string | undefined> {
     const lockName = JSON.stringify([this.#schema, namespace, key.caller, key.key])
     const [, locked, kept] = await Promise.all([
@@ -94,7 +94,7 @@ export class RequestKeys {
       answer === undefined
         ? Promise.resolve()
         : this.#database.runWithin(client, keepAnswer(space.namespace, key, answer))
-    // COMMIT goes out at once: behind a statement that failed it is a rollback.
+    // Send COMMIT at once: after a failed statement it is a rollback.
     const [, committed]: [void, QueryResult] = await Promise.all([writing, client.query('COMMIT')])
     if (committed.command !== 'COMMIT') throw new Error(`COMMIT was answered with ${committed.command}`)
   }

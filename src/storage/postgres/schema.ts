@@ -32,16 +32,16 @@ function dialect(schema: string): SchemaDialect {
   }
 }
 
-/** One of so many jobs is in the sample from which numbers of jobs are estimated. */
+/** One of this many jobs is in the sample for estimated counts. */
 export const sampleShare = 128
 
 export const hashOfId = 'hashtextextended(id, 0)'
 export const isInSample: string = `(${hashOfId} & ${sampleShare - 1}) = 0`
 
 /**
- * What jobs are counted by: the waiting jobs by queue, and a sample of live and of dead jobs in the order of a hash of
- * their ids. A job outside the sample has no entry there. The conditions hide these indexes from the planner of all
- * other statements.
+ * The indexes for counts: the waiting jobs by queue, and samples of live and of dead jobs in the order of a hash of
+ * their ids. A job outside the sample has no entry. The conditions hide these indexes from the planner of all other
+ * statements.
  */
 const counts = {
   job_queue: `
@@ -51,7 +51,7 @@ const counts = {
     job_history_sample (namespace, queue, ${hashOfId}) WHERE state = 'dead' AND ${isInSample}`,
 }
 
-/** Every step for one schema, whose name comes quoted. */
+/** All migration steps for one schema. `schema` is quoted. */
 export function migrationsFor(schema: string): readonly Migration[] {
   return createMigrations(dialect(schema), counts)
 }
