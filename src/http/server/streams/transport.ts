@@ -35,14 +35,19 @@ class HttpTransport implements Transport {
 
   attach(owner: TransportOwner): void {
     const response = this.#response
+    const { socket } = response.req
+    const left = () => response.destroy()
     response.on('drain', () => owner.drained())
-    response.on('close', () => owner.closed())
+    response.on('close', () => {
+      // The connection may carry many streams, one after the other.
+      socket.off('end', left)
+      owner.closed()
+    })
     // A write to a lost connection fails, and `close` follows. An error without a listener would end the process.
     response.on('error', ignore)
     // Only the end of the client's half of the socket shows that the client left.
-    const { socket } = response.req
-    if (socket.readableEnded) response.destroy()
-    else socket.once('end', () => response.destroy())
+    if (socket.readableEnded) left()
+    else socket.once('end', left)
     if (response.closed || response.destroyed) owner.closed()
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { Agent, createServer, get } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { test } from 'vitest'
 import { createNotifier } from '../../../../src/core/notifier.ts'
@@ -294,4 +294,30 @@ test('closing ends the streams of readers that read, and cuts the others', async
   const [events] = await Promise.all([good.toEnd(), within(5_000, 'closing', stage.streams.close())])
   assert.ok(events.length > 0)
   slow.socket.destroy()
+})
+
+test('streams that follow each other on one connection leave no listener behind', async () => {
+  const counts: number[] = []
+  const server = createServer((request, response) => {
+    counts.push(request.socket.listenerCount('end'))
+    response.writeHead(200)
+    const transport = httpTransport(response)
+    transport.attach({ drained: () => undefined, closed: () => undefined })
+    transport.end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  try {
+    for (let nth = 0; nth < 4; nth++) {
+      const [response] = await once(get({ port, host: '127.0.0.1', agent }), 'response')
+      response.resume()
+      await once(response, 'close')
+    }
+  } finally {
+    agent.destroy()
+    server.close()
+  }
+  assert.deepEqual(counts, [counts[0], counts[0], counts[0], counts[0]])
 })
