@@ -4,24 +4,25 @@ import { invalidArgument } from '../../core/errors.ts'
 import { onlyKeys } from '../../core/options.ts'
 import { type AddressRules, parseAddressRules, toAllowPrivate } from '../delivery/address-rules.ts'
 import type { ShownPlace } from '../subject-forms.ts'
+import { createHiding } from './answers.ts'
 
 /**
- * A way to reach people: what a message becomes for one provider, and what the provider's answer means. Pure: sending
- * is done by outbound.ts, which alone meets the network.
+ * A channel to subscribers: turns a message into requests to one provider, and judges the provider's replies. Pure: only
+ * outbound.ts uses the network.
  */
 export interface Channel {
   /** A key of the table in index.ts. */
   readonly type: string
-  /** How the robot or address is known: SHA-256 (hexadecimal) of type and addresses. Subscriptions that share it share its limits. */
+  /** SHA-256 (hexadecimal) of type and addresses. Subscriptions with the same key share its limits. */
   readonly key: string
-  /** What may be shown to people: no secret, no query, no key in a path. */
+  /** The text for operators: no secret, no query, no key in a path. */
   readonly shown: string
-  /** One or several that a message may go through, by url; each has its own limits. */
+  /** Sorted by url. A message goes through one of them; each has its own limits. */
   readonly robots: readonly Robot[]
   readonly limits: ChannelLimits
-  /** The requests that send this message; several where one would be too large. `now` is the store's clock. */
+  /** The requests that send this message; several if one would be too large. `now` is the store's clock. */
   compose(message: Message, robot: Robot, now: number): readonly OutboundRequest[]
-  /** What the provider's answer means. */
+  /** Judges the provider's reply. */
   judge(reply: OutboundReply): SendVerdict
 }
 
@@ -30,15 +31,15 @@ export interface Robot {
   readonly secret: string | null
 }
 
-/** What a provider takes. Every request counts, also each of the several that one message became. */
+/** The limits of a provider. Every request counts, also if a message needs several. */
 export interface ChannelLimits {
-  /** Messages each robot takes within `perMs`; null: no limit known. */
+  /** The most messages of each robot within `perMs`; null: no known limit. */
   readonly rate: Rate | null
-  /** A second, shorter window that holds as well; null: none. */
+  /** A second limit with a shorter window; null: none. */
   readonly burst: Rate | null
-  /** Of a request's body, or of the text in it where the provider counts only that. `compose` keeps to it. */
+  /** The most bytes of a request's body, or of its text if the provider counts only that. `compose` obeys it. */
   readonly maxBytes: number
-  /** How many requests may be under way at once. */
+  /** The most requests in flight. */
   readonly concurrency: number
 }
 
@@ -49,12 +50,12 @@ export interface Rate {
 
 /** A message to a channel. One with more than one change is a digest. */
 export interface Message {
-  /** The notification's or the digest's id: the same when it is sent again. */
+  /** The id of the notification or the digest. A repeat has the same id. */
   readonly id: string
   readonly kind: 'change' | 'flapping' | 'reconcile' | 'digest' | 'test'
   readonly title: string
   readonly changes: readonly MessageChange[]
-  /** It may have reached you before. */
+  /** The message may have arrived before. */
   readonly possibleRepeat: boolean
 }
 
@@ -62,7 +63,7 @@ export interface MessageChange extends ShownPlace {
   readonly notificationId: string
   readonly from: unknown
   readonly to: unknown
-  /** One line for people, from the template. */
+  /** The line of the message, from the template. */
   readonly line: string
   readonly at: number
 }
@@ -73,7 +74,10 @@ export interface OutboundRequest {
   readonly body: string
 }
 
-/** What came back; `status` 0: nothing did, `problem` says why, without secrets. `sure`: nothing can have reached the provider. */
+/**
+ * The provider's reply. `status` 0: no reply; `problem` has the reason, without secrets. `sure`: the request cannot have
+ * reached the provider.
+ */
 export interface OutboundReply {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -83,8 +87,9 @@ export interface OutboundReply {
 }
 
 /**
- * `retry`: it was not taken, try again (after `afterMs` where the provider said so); `penaltyMs`: leave this robot alone
- * for that long; it costs no try. `refused`: trying again is of no use. `unknown`: it may or may not have been taken.
+ * `retry`: the provider did not accept the message; send it again, after `afterMs` if the provider gave a time. With
+ * `penaltyMs` the robot rests that long, and the try does not count. `refused`: another try would fail too. `unknown`:
+ * the provider may have accepted it.
  */
 export type SendVerdict =
   | { readonly kind: 'sent' }
@@ -98,24 +103,22 @@ export type SendVerdict =
   | { readonly kind: 'unknown'; readonly reason: string }
 
 /**
- * Reads what a subscription says about its channel. No complaint quotes a value: urls and secrets are in here, and a
- * value in the wrong field may be one of them.
+ * The unchecked fields of a subscription's channel, with the rules about addresses. No error quotes a value, because any
+ * field may hold a url or a secret by mistake.
  */
-
-/** What is given and not yet checked, with the rules about addresses. */
 export interface ChannelConfig {
   readonly fields: Readonly<Record<string, unknown>>
   readonly rules: AddressRules
-  /** Whether the operator allows any address that is not public. */
+  /** Whether the operator allows any private address. */
   readonly allowsPrivate: boolean
 }
 
 export interface ChannelOptions {
-  /** Addresses and ranges that may be reached although they are not public. */
+  /** Private addresses and ranges that channels may reach. */
   readonly allowPrivate: readonly string[]
 }
 
-/** The fields of a channel that goes through one robot (`url`), or through several that share the work (`robots`). */
+/** The fields that name one robot (`url`), or several robots that share the messages (`robots`). */
 export type Through<Robot> =
   | (Robot & { readonly robots?: undefined })
   | { readonly robots: readonly Robot[]; readonly url?: undefined; readonly secret?: undefined }
@@ -125,37 +128,29 @@ export interface RobotWithSecret {
   readonly secret?: string | undefined
 }
 
-/** The key of such a robot is in its url. */
+/** A robot whose key is in its url. */
 export interface KeylessRobot {
   readonly url: string
   readonly secret?: undefined
 }
 
-/** The config as an object whose fields can be asked for. */
+/** Checks that the config is an object, so that its fields can be read. */
 export function openConfig(config: unknown, { allowPrivate }: ChannelOptions): ChannelConfig {
   const rules = parseAddressRules(allowPrivate)
   return { fields: object('channel', config), rules, allowsPrivate: allowPrivate.length > 0 }
 }
 
-/** The fields of a robot that are its credentials: the whole url, because its path or query holds a key. */
-export const robotSecrets: readonly string[] = ['url', 'secret', 'robots']
-
-const robotFields = ['type', 'url', 'secret', 'robots']
-
-/** That there are no fields but those of every channel and these. */
-export function allowFields({ fields }: ChannelConfig, own: readonly string[]): void {
-  onlyKeys('channel', fields, [...robotFields, ...own])
-}
-
-/** How a type of robot is addressed. */
+/** The rules for the url and the secret of a robot. */
 export interface RobotRules {
   readonly secret: 'optional' | 'required' | 'none'
-  /** A key that must be in the url's query. */
+  /** A parameter that the url's query must have. */
   readonly queryKey?: string
+  /** Refuses a secret that this provider cannot use. */
+  checkSecret?(name: string, secret: string): void
 }
 
-/** The robot of `{ url, secret }`, or all of `{ robots: [{ url, secret }] }`; sorted, so that order makes no other channel. */
-export function readRobots(config: ChannelConfig, robotRules: RobotRules): readonly Robot[] {
+/** Reads `{ url, secret }` or `{ robots: [{ url, secret }] }`. Sorts the robots: another order is the same channel. */
+function readRobots(config: ChannelConfig, robotRules: RobotRules): readonly Robot[] {
   const { url, secret, robots } = config.fields
   if (robots === undefined) return [readRobot('channel', { url, secret }, config, robotRules)]
   if (url !== undefined || secret !== undefined) {
@@ -180,13 +175,15 @@ function readRobot(
   name: string,
   fields: Readonly<Record<string, unknown>>,
   config: ChannelConfig,
-  { secret, queryKey }: RobotRules,
+  { secret: need, queryKey, checkSecret }: RobotRules,
 ): Robot {
   const url = readUrl(`${name}.url`, fields.url, config)
   if (queryKey !== undefined && !new URL(url).searchParams.get(queryKey)) {
     refuse(`${name}.url`, `the whole address of the robot, with its ${queryKey}`)
   }
-  return { url, secret: readSecret(`${name}.secret`, fields.secret, secret) }
+  const secret = readSecret(`${name}.secret`, fields.secret, need)
+  if (secret !== null) checkSecret?.(`${name}.secret`, secret)
+  return { url, secret }
 }
 
 function readUrl(name: string, value: unknown, { rules, allowsPrivate }: ChannelConfig): string {
@@ -202,7 +199,7 @@ function readUrl(name: string, value: unknown, { rules, allowsPrivate }: Channel
   if (isLiteral && !rules.isAllowed(host)) {
     return refuse(name, `a public address: this one is private, local or reserved. ${toAllowPrivate}`)
   }
-  // What a name stands for is known when the connection is made; outbound.ts judges it then, each time.
+  // A name is resolved when a connection opens; outbound.ts checks its addresses then.
   if (url.protocol === 'http:' && !(isLiteral ? rules.isNamed(host) : allowsPrivate)) {
     return refuse(
       name,
@@ -218,11 +215,11 @@ function readSecret(name: string, value: unknown, need: RobotRules['secret']): s
     return need === 'required' ? refuse(name, 'given: messages are signed with it') : null
   }
   if (need === 'none') return refuse(name, 'left out: this kind of robot has its key in the url alone')
-  const isSound = typeof value === 'string' && /^[\x21-\x7e]{1,512}$/.test(value)
-  return isSound ? value : refuse(name, 'text of 1 to 512 visible ASCII characters')
+  const isValid = typeof value === 'string' && /^[\x21-\x7e]{1,512}$/.test(value)
+  return isValid ? value : refuse(name, 'text of 1 to 512 visible ASCII characters')
 }
 
-/** One of the texts listed; the first is the default. */
+/** Reads one of the listed texts. The first is the default. */
 export function readChoice<const Choice extends string>(
   { fields }: ChannelConfig,
   name: string,
@@ -233,7 +230,7 @@ export function readChoice<const Choice extends string>(
   return isKnown ? (value as Choice) : refuse(`channel.${name}`, `one of ${choices.join(', ')}`)
 }
 
-/** A list of texts that each match; empty when left out. */
+/** Reads a list of texts that match the pattern. The default is an empty list. */
 export function readTexts(
   { fields }: ChannelConfig,
   name: string,
@@ -243,30 +240,30 @@ export function readTexts(
   const value = fields[name]
   if (value === undefined) return []
   return list(`channel.${name}`, value, { min: 0, max: 50 }).map((entry, at) => {
-    const isSound = typeof entry === 'string' && pattern.test(entry)
-    return isSound ? entry : refuse(`channel.${name}[${at}]`, each)
+    const isValid = typeof entry === 'string' && pattern.test(entry)
+    return isValid ? entry : refuse(`channel.${name}[${at}]`, each)
   })
 }
 
-/** True or false; false when left out. */
+/** Reads true or false. The default is false. */
 export function readFlag({ fields }: ChannelConfig, name: string): boolean {
   const value = fields[name] ?? false
   return typeof value === 'boolean' ? value : refuse(`channel.${name}`, 'true or false')
 }
 
-/** A short text on one line; undefined when left out. */
+/** Reads a short text on one line; undefined: not given. */
 export function readText({ fields }: ChannelConfig, name: string, max: number): string | undefined {
   return fields[name] === undefined ? undefined : textOf(`channel.${name}`, fields[name], max)
 }
 
-/** A text of 1 to `max` characters on one line. */
+/** Checks a text of 1 to `max` characters on one line. */
 export function textOf(name: string, value: unknown, max: number): string {
-  const isSound =
+  const isValid =
     typeof value === 'string' && value.length <= max && value.isWellFormed() && /^\P{Cc}+$/u.test(value)
-  return isSound ? value : refuse(name, `text of 1 to ${max} characters on one line`)
+  return isValid ? value : refuse(name, `text of 1 to ${max} characters on one line`)
 }
 
-/** The value as an object of fields. */
+/** Checks that the value is an object. */
 export function object(name: string, value: unknown): Readonly<Record<string, unknown>> {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
   return isObject ? (value as Record<string, unknown>) : refuse(name, 'an object')
@@ -277,41 +274,81 @@ function list(
   value: unknown,
   { min, max }: { readonly min: number; readonly max: number },
 ): readonly unknown[] {
-  const isSound = Array.isArray(value) && value.length >= min && value.length <= max
-  return isSound ? value : refuse(name, `a list of ${min} to ${max}`)
+  const isValid = Array.isArray(value) && value.length >= min && value.length <= max
+  return isValid ? value : refuse(name, `a list of ${min} to ${max}`)
 }
 
-/** Throws `invalid_argument` that names the field and what it must be, never what it is. */
+/** Throws `invalid_argument` with the field and the allowed values, never with the given value. */
 export function refuse(name: string, allowed: string): never {
   throw invalidArgument(`${name} must be ${allowed}.`, name)
 }
 
 /** A type of channel, for the table in index.ts. */
 export interface ChannelType {
-  readonly create: (config: ChannelConfig) => Channel
-  /** The fields that are sealed in the store. */
+  /** Throws `invalid_argument`. */
+  create(config: ChannelConfig): Channel
+  /** The fields that the store seals. */
   readonly secrets: readonly string[]
+}
+
+/** How one provider differs from the others. `Style` has the fields that only this type of channel has. */
+export interface Provider<Style> {
+  readonly type: string
+  readonly robots: RobotRules
+  readonly limits: ChannelLimits | ((style: Style) => ChannelLimits)
+  /** The names of the fields of the style. */
+  readonly fields: readonly string[]
+  readStyle(config: ChannelConfig): Style
+  /** Fields of the style that the store seals, and the values in them that no reason may show. @default none */
+  readonly secretFields?: readonly string[]
+  secretValues?(style: Style): readonly string[]
+  compose(message: Message, to: Recipient<Style>): readonly OutboundRequest[]
+  /** `hide` removes the secrets of the channel from a text of the provider. */
+  judge(reply: OutboundReply, hide: (text: string) => string): SendVerdict
+}
+
+/** The robot that sends a message, its style, and the store's clock. */
+export interface Recipient<Style> {
+  readonly robot: Robot
+  readonly style: Style
+  readonly now: number
+}
+
+export function createChannelType<Style>(provider: Provider<Style>): ChannelType {
+  const { type, fields, limits, secretFields = [] } = provider
+  return {
+    // The whole url of a robot is secret, because its path or query holds a key.
+    secrets: ['url', 'secret', 'robots', ...secretFields],
+    create(config) {
+      onlyKeys('channel', config.fields, ['type', 'url', 'secret', 'robots', ...fields])
+      const robots = readRobots(config, provider.robots)
+      const style = provider.readStyle(config)
+      const hide = createHiding(robots, provider.secretValues?.(style))
+      return Object.freeze({
+        ...identify(type, robots),
+        limits: typeof limits === 'function' ? limits(style) : limits,
+        compose: (message: Message, robot: Robot, now: number) =>
+          provider.compose(message, { robot, style, now }),
+        judge: (reply: OutboundReply) => provider.judge(reply, hide),
+      })
+    },
+  }
+}
+
+/** Returns the key of a channel, and its text for operators. */
+function identify(
+  type: string,
+  robots: readonly Robot[],
+): Pick<Channel, 'type' | 'robots' | 'key' | 'shown'> {
+  const key = hash('sha256', JSON.stringify([type, ...robots.map(({ url }) => url)]))
+  const hosts = [...new Set(robots.map(({ url }) => new URL(url).host))]
+  const where = hosts.length > 3 ? `${hosts.slice(0, 3).join(', ')}…` : hosts.join(', ')
+  const count = robots.length === 1 ? '' : ` (${robots.length} robots)`
+  // Six digits of the digest distinguish two robots of one provider and reveal nothing.
+  return { type, robots, key, shown: `${type} ${where}${count} #${key.slice(0, 6)}` }
 }
 
 /** A request with a JSON body. */
 export function jsonRequest(url: string, body: string): OutboundRequest {
   return { url, headers: { 'content-type': 'application/json; charset=utf-8' }, body }
-}
-
-/** How a channel is known to programs and to people. */
-export function identify(
-  type: string,
-  robots: readonly Robot[],
-): {
-  readonly type: string
-  readonly robots: readonly Robot[]
-  readonly key: string
-  readonly shown: string
-} {
-  const key = hash('sha256', JSON.stringify([type, ...robots.map(({ url }) => url)]))
-  const hosts = [...new Set(robots.map(({ url }) => new URL(url).host))]
-  const where = hosts.length > 3 ? `${hosts.slice(0, 3).join(', ')}…` : hosts.join(', ')
-  const count = robots.length === 1 ? '' : ` (${robots.length} robots)`
-  // Six digits of the digest distinguish two robots of one provider and give nothing away.
-  return { type, robots, key, shown: `${type} ${where}${count} #${key.slice(0, 6)}` }
 }

@@ -1,45 +1,39 @@
 import { createHmac } from 'node:crypto'
-import { type CodeMeanings, createHiding, judgeCode } from './answers.ts'
+import { type CodeMeanings, judgeCode } from './answers.ts'
 import {
-  allowFields,
-  type Channel,
   type ChannelConfig,
   type ChannelType,
-  identify,
+  createChannelType,
   jsonRequest,
-  type Message,
-  type OutboundRequest,
   object,
   type Robot,
   type RobotWithSecret,
   readChoice,
   readFlag,
-  readRobots,
   readText,
   readTexts,
   refuse,
-  robotSecrets,
   type Through,
   textOf,
 } from './channel.ts'
 import { escapeMarkdown, jsonBytes, layOut, type Page } from './paging.ts'
 
 /**
- * A custom robot of a DingTalk group. It answers errors with HTTP 200, takes 20 messages a minute and is silent for ten
- * minutes after the 21st, so its limits are to be obeyed and not to be tried out.
+ * A custom robot of a DingTalk group. Its access_token is in the url. It replies to errors with HTTP 200. It accepts 20
+ * messages a minute, and after the 21st it sends nothing for ten minutes, so a sender must never exceed the limit.
  */
 export type DingTalkChannel = Through<RobotWithSecret> & {
   readonly type: 'dingtalk'
   /** @default 'markdown' */
   readonly format?: 'markdown' | 'text' | 'actionCard' | undefined
-  /** Who is mentioned: numbers of mobile phones. */
+  /** Mentions users by the numbers of their mobile phones. */
   readonly atMobiles?: readonly string[] | undefined
-  /** Who is mentioned: ids of users. */
+  /** Mentions users by their ids. */
   readonly atUserIds?: readonly string[] | undefined
   readonly isAtAll?: boolean | undefined
-  /** Put into a message that lacks it, for robots that want one. */
+  /** Added to a message without it, for robots that require a keyword. */
   readonly keyword?: string | undefined
-  /** Of an `actionCard`, which needs one. */
+  /** The button of an `actionCard`, which needs one. */
   readonly button?: { readonly title: string; readonly url: string } | undefined
 }
 
@@ -69,24 +63,30 @@ const codes: CodeMeanings = {
   },
 }
 
-type Manner = ReturnType<typeof readManner>
+type Style = ReturnType<typeof readStyle>
 type Button = NonNullable<DingTalkChannel['button']>
 
-function create(config: ChannelConfig): Channel {
-  allowFields(config, ['format', 'atMobiles', 'atUserIds', 'isAtAll', 'keyword', 'button'])
-  const robots = readRobots(config, { secret: 'optional', queryKey: 'access_token' })
-  const manner = readManner(config)
-  const hide = createHiding(robots)
-  return Object.freeze({
-    ...identify('dingtalk', robots),
-    limits: { rate: { messages: 20, perMs: 60_000 }, burst: null, maxBytes, concurrency: 2 },
-    compose: (message: Message, robot: Robot, now: number) => compose(message, robot, now, manner),
-    judge: (reply) => judgeCode(reply, { code: ['errcode'], message: ['errmsg'] }, codes, hide),
-  } satisfies Channel)
-}
+export const dingTalk: ChannelType = createChannelType({
+  type: 'dingtalk',
+  robots: { secret: 'optional', queryKey: 'access_token' },
+  limits: { rate: { messages: 20, perMs: 60_000 }, burst: null, maxBytes, concurrency: 2 },
+  fields: ['format', 'atMobiles', 'atUserIds', 'isAtAll', 'keyword', 'button'],
+  readStyle,
+  compose(message, { robot, style, now }) {
+    const show = style.format === 'text' ? (text: string) => text : escapeMarkdown
+    const pages = layOut(message, {
+      maxBytes,
+      frameBytes: (title) =>
+        Buffer.byteLength(bodyOf({ title, lines: [], isFirst: true }, style, 'with keyword')),
+      lineBytes: (line) => jsonBytes(`\n- ${show(line)}`),
+    })
+    return pages.map((page) => jsonRequest(signedUrl(robot, now), bodyOf(page, style)))
+  },
+  judge: (reply, hide) => judgeCode(reply, { code: ['errcode'], message: ['errmsg'] }, codes, hide),
+})
 
-function readManner(config: ChannelConfig) {
-  const manner = {
+function readStyle(config: ChannelConfig) {
+  const style = {
     format: readChoice(config, 'format', ['markdown', 'text', 'actionCard']),
     atMobiles: readTexts(config, 'atMobiles', /^\+?[0-9-]{5,20}$/, 'the number of a mobile phone'),
     atUserIds: readTexts(config, 'atUserIds', /^[\w.@-]{1,64}$/, 'the id of a user'),
@@ -94,22 +94,22 @@ function readManner(config: ChannelConfig) {
     keyword: readText(config, 'keyword', 100),
     button: readButton(config),
   }
-  const isCard = manner.format === 'actionCard'
-  if (isCard && manner.button === undefined) {
+  const isCard = style.format === 'actionCard'
+  if (isCard && style.button === undefined) {
     refuse(
       'channel.button',
       '{ title, url } with the format actionCard: the provider takes no card without one',
     )
   }
-  if (!isCard && manner.button !== undefined)
+  if (!isCard && style.button !== undefined)
     refuse('channel.button', 'left out unless the format is actionCard')
-  if (isCard && (manner.isAtAll || manner.atMobiles.length + manner.atUserIds.length > 0)) {
+  if (isCard && (style.isAtAll || style.atMobiles.length + style.atUserIds.length > 0)) {
     refuse(
       'channel.format',
       'text or markdown with atMobiles, atUserIds or isAtAll: a card cannot mention people',
     )
   }
-  return manner
+  return style
 }
 
 function readButton({ fields }: ChannelConfig): Button | undefined {
@@ -121,29 +121,18 @@ function readButton({ fields }: ChannelConfig): Button | undefined {
   return { title: textOf('channel.button.title', title, 40), url: target }
 }
 
-function compose(message: Message, robot: Robot, now: number, manner: Manner): readonly OutboundRequest[] {
-  const show = manner.format === 'text' ? (text: string) => text : escapeMarkdown
-  const pages = layOut(message, {
-    maxBytes,
-    frameBytes: (title) =>
-      Buffer.byteLength(bodyOf({ title, lines: [], isFirst: true }, manner, 'with keyword')),
-    lineBytes: (line) => jsonBytes(`\n- ${show(line)}`),
-  })
-  return pages.map((page) => jsonRequest(signedUrl(robot, now), bodyOf(page, manner)))
-}
-
-function bodyOf({ title, lines, isFirst }: Page, manner: Manner, keywords?: 'with keyword'): string {
-  const { format, keyword, button } = manner
+function bodyOf({ title, lines, isFirst }: Page, style: Style, keywords?: 'with keyword'): string {
+  const { format, keyword, button } = style
   const isText = format === 'text'
   const items = lines.map((line) => `\n- ${isText ? line : escapeMarkdown(line)}`).join('')
-  // A mention works in Markdown only where the text holds it, too; once is enough for all pages.
-  const called = isFirst ? [...manner.atMobiles, ...manner.atUserIds].map((id) => `@${id}`).join(' ') : ''
-  const body = `${isText ? title : `### ${escapeMarkdown(title)}\n`}${items}${called && `\n\n${called}`}`
-  // The robot looks for its keyword as it stands, so it is neither escaped nor left to chance.
+  // In Markdown a mention works only if the text has it too. The first page has it for all pages.
+  const mentions = isFirst ? [...style.atMobiles, ...style.atUserIds].map((id) => `@${id}`).join(' ') : ''
+  const body = `${isText ? title : `### ${escapeMarkdown(title)}\n`}${items}${mentions && `\n\n${mentions}`}`
+  // The robot searches the text for its exact keyword, so the keyword is not escaped.
   const needsKeyword = keyword !== undefined && (keywords !== undefined || !body.includes(keyword))
   const text = needsKeyword ? `${body}\n\n${keyword}` : body
   const at = isFirst
-    ? { atMobiles: manner.atMobiles, atUserIds: manner.atUserIds, isAtAll: manner.isAtAll }
+    ? { atMobiles: style.atMobiles, atUserIds: style.atUserIds, isAtAll: style.isAtAll }
     : { isAtAll: false }
   switch (format) {
     case 'text':
@@ -166,6 +155,3 @@ function signedUrl({ url, secret }: Robot, now: number): string {
   signed.searchParams.set('sign', sign)
   return signed.href
 }
-
-/** The access_token is in the url. */
-export const dingTalk: ChannelType = { create, secrets: robotSecrets }

@@ -1,35 +1,32 @@
 import { createHmac } from 'node:crypto'
-import { type CodeMeanings, createHiding, judgeCode } from './answers.ts'
+import { type CodeMeanings, judgeCode } from './answers.ts'
 import {
-  allowFields,
-  type Channel,
   type ChannelConfig,
   type ChannelType,
-  identify,
+  createChannelType,
   jsonRequest,
-  type Message,
   type OutboundReply,
-  type OutboundRequest,
   type Robot,
   type RobotWithSecret,
   readChoice,
-  readRobots,
   readText,
   readTexts,
-  robotSecrets,
   type SendVerdict,
   type Through,
 } from './channel.ts'
 import { jsonBytes, layOut, type Page } from './paging.ts'
 
-/** A custom bot of a Feishu (Lark) group. Its signature is in the body, keyed by time and secret, over nothing. */
+/**
+ * A custom bot of a Feishu (Lark) group. Its key is in the path of the url. The signature in the body is a HMAC of no
+ * text, with time and secret as its key.
+ */
 export type FeishuChannel = Through<RobotWithSecret> & {
   readonly type: 'feishu'
   /** @default 'post' */
   readonly format?: 'post' | 'text' | undefined
   /** Ids of users, or 'all'. */
   readonly mentioned?: readonly string[] | undefined
-  /** Put into a message that lacks it, for bots that want one. */
+  /** Added to a message without it, for bots that require a keyword. */
   readonly keyword?: string | undefined
 }
 
@@ -47,9 +44,9 @@ const codes: CodeMeanings = {
   },
 }
 
-type Manner = ReturnType<typeof readManner>
+type Style = ReturnType<typeof readStyle>
 
-function readManner(config: ChannelConfig) {
+function readStyle(config: ChannelConfig) {
   return {
     format: readChoice(config, 'format', ['post', 'text']),
     mentioned: readTexts(config, 'mentioned', /^[\w-]{1,64}$/, "the id of a user, or 'all'"),
@@ -57,54 +54,51 @@ function readManner(config: ChannelConfig) {
   }
 }
 
-function create(config: ChannelConfig): Channel {
-  allowFields(config, ['format', 'mentioned', 'keyword'])
-  const robots = readRobots(config, { secret: 'optional' })
-  const manner = readManner(config)
-  const hide = createHiding(robots)
-  return Object.freeze({
-    ...identify('feishu', robots),
-    limits: {
-      rate: { messages: 100, perMs: 60_000 },
-      burst: { messages: 5, perMs: 1_000 },
+export const feishu: ChannelType = createChannelType({
+  type: 'feishu',
+  robots: { secret: 'optional' },
+  limits: {
+    rate: { messages: 100, perMs: 60_000 },
+    burst: { messages: 5, perMs: 1_000 },
+    maxBytes,
+    concurrency: 2,
+  },
+  fields: ['format', 'mentioned', 'keyword'],
+  readStyle,
+  compose(message, { robot, style, now }) {
+    const signature = sign(robot, now)
+    const pages = layOut(message, {
       maxBytes,
-      concurrency: 2,
-    },
-    compose: (message: Message, robot: Robot, now: number) => compose(message, robot, now, manner),
-    judge: (reply) => judge(reply, hide),
-  } satisfies Channel)
-}
+      frameBytes: (title) =>
+        Buffer.byteLength(bodyOf({ title, lines: [], isFirst: true }, style, signature, 'with keyword')),
+      lineBytes: (line) =>
+        style.format === 'text'
+          ? jsonBytes(`\n- ${breakTags(line)}`)
+          : 1 + Buffer.byteLength(paragraph(line)),
+    })
+    return pages.map((page) => jsonRequest(robot.url, bodyOf(page, style, signature)))
+  },
+  judge,
+})
 
 function judge(reply: OutboundReply, hide: (text: string) => string): SendVerdict {
   const fields = { code: ['code', 'StatusCode'], message: ['msg', 'StatusMessage'] }
   const verdict = judgeCode(reply, fields, codes, hide)
-  // 9499 stands for a malformed message and for too many of them; only the words say which.
+  // 9499 means a malformed message, or too many messages. Only the text tells which.
   if (verdict.kind !== 'refused' || !/code 9499: too many request/i.test(verdict.reason)) return verdict
   return { kind: 'retry', reason: 'code 9499: too many requests', penaltyMs: 10_000 }
 }
 
-function compose(message: Message, robot: Robot, now: number, manner: Manner): readonly OutboundRequest[] {
-  const signature = sign(robot, now)
-  const pages = layOut(message, {
-    maxBytes,
-    frameBytes: (title) =>
-      Buffer.byteLength(bodyOf({ title, lines: [], isFirst: true }, manner, signature, 'with keyword')),
-    lineBytes: (line) =>
-      manner.format === 'text' ? jsonBytes(`\n- ${breakTags(line)}`) : 1 + Buffer.byteLength(paragraph(line)),
-  })
-  return pages.map((page) => jsonRequest(robot.url, bodyOf(page, manner, signature)))
-}
-
-function bodyOf(page: Page, manner: Manner, signature: object, keywords?: 'with keyword'): string {
+function bodyOf(page: Page, style: Style, signature: object, keywords?: 'with keyword'): string {
   const { title, lines, isFirst } = page
-  const called = isFirst ? manner.mentioned : []
+  const mentioned = isFirst ? style.mentioned : []
   const missing = (text: string): string | undefined =>
-    keywords === undefined && manner.keyword !== undefined && text.includes(manner.keyword)
+    keywords === undefined && style.keyword !== undefined && text.includes(style.keyword)
       ? undefined
-      : manner.keyword
-  if (manner.format === 'text') {
+      : style.keyword
+  if (style.format === 'text') {
     const body = [breakTags(title), ...lines.map((line) => `- ${breakTags(line)}`)].join('\n')
-    const mentions = called.map((id) => `<at user_id="${id}"></at>`).join(' ')
+    const mentions = mentioned.map((id) => `<at user_id="${id}"></at>`).join(' ')
     const keyword = missing(body)
     const text = `${body}${mentions && `\n${mentions}`}${keyword === undefined ? '' : `\n${keyword}`}`
     return JSON.stringify({ ...signature, msg_type: 'text', content: { text } })
@@ -112,20 +106,20 @@ function bodyOf(page: Page, manner: Manner, signature: object, keywords?: 'with 
   const keyword = missing([title, ...lines].join('\n'))
   const content = [
     ...lines.map((line) => JSON.parse(paragraph(line)) as unknown),
-    ...(called.length > 0 ? [called.map((id) => ({ tag: 'at', user_id: id }))] : []),
+    ...(mentioned.length > 0 ? [mentioned.map((id) => ({ tag: 'at', user_id: id }))] : []),
     ...(keyword === undefined ? [] : [[{ tag: 'text', text: keyword }]]),
-    // A post without a paragraph is not taken.
-    ...(lines.length + called.length === 0 ? [[{ tag: 'text', text: ' ' }]] : []),
+    // Feishu refuses a post without a paragraph.
+    ...(lines.length + mentioned.length === 0 ? [[{ tag: 'text', text: ' ' }]] : []),
   ]
   return JSON.stringify({ ...signature, msg_type: 'post', content: { post: { zh_cn: { title, content } } } })
 }
 
-/** One paragraph of a post; its text is plain by nature. */
+/** One paragraph of a post, which is always plain text. */
 function paragraph(line: string): string {
   return JSON.stringify([{ tag: 'text', text: `- ${line}` }])
 }
 
-// In plain messages `<at user_id="all">` calls everybody, and no escape is documented: a space of no width breaks it.
+// In plain messages `<at user_id="all">` mentions everyone. Feishu documents no escape, so a zero-width space breaks it.
 function breakTags(text: string): string {
   return text.replaceAll('<', '<\u200b')
 }
@@ -135,6 +129,3 @@ function sign({ secret }: Robot, now: number): object {
   const timestamp = String(Math.floor(now / 1_000))
   return { timestamp, sign: createHmac('sha256', `${timestamp}\n${secret}`).digest('base64') }
 }
-
-/** The key of the bot is in the path of the url. */
-export const feishu: ChannelType = { create, secrets: robotSecrets }

@@ -7,7 +7,7 @@ import { type WeComChannel, weCom } from './wecom.ts'
 
 export type { DingTalkChannel, FeishuChannel, SlackChannel, WebhookChannel, WeComChannel }
 
-/** How a subscription reaches people; each type has its own fields. */
+/** The channel of a subscription; each type has its own fields. */
 export type SubscriptionChannel =
   | DingTalkChannel
   | FeishuChannel
@@ -15,7 +15,7 @@ export type SubscriptionChannel =
   | SlackChannel
   | WebhookChannel
 
-/** The ways to reach people, by the `type` of a subscription's channel. A new channel is added here. */
+/** By the `type` of a subscription's channel. Add a new channel here. */
 const types: Readonly<Record<string, ChannelType>> = {
   dingtalk: dingTalk,
   feishu,
@@ -27,12 +27,12 @@ const types: Readonly<Record<string, ChannelType>> = {
 /** The types that a channel can have. */
 export const channelTypes: readonly string[] = Object.freeze(Object.keys(types))
 
-/** The fields of a channel that are secret; undefined: the type is not known. */
+/** The fields of a channel that the store seals; undefined: the type is unknown. */
 export function secretFieldsOf(type: string): readonly string[] | undefined {
   return Object.hasOwn(types, type) ? types[type]!.secrets : undefined
 }
 
-/** The channel that a subscription describes; `invalid_argument` names the field that is wrong and shows no value. */
+/** Creates the channel of a subscription. Throws `invalid_argument` with the name of a wrong field, without its value. */
 export function parseChannel(config: unknown, options: ChannelOptions): Channel {
   const opened = openConfig(config, options)
   const { type } = opened.fields

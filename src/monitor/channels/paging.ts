@@ -1,30 +1,30 @@
 import type { Message } from './channel.ts'
 
 /**
- * Lays a message out on as many pages as the provider's size asks for: whole lines, in order, none left out. Only a
- * line that does not fit on an empty page is shortened, and says so. Text of people (venues, sources, states) is cleaned
- * first, shortened next and escaped last, so that no escape is ever cut in two.
+ * A page of a message. Each page fits into one request of the provider. Pages have all lines, complete and in order;
+ * only a line that exceeds an empty page is shortened, with a note. Text of users (venues, sources, states) is cleaned
+ * first, then shortened, then escaped, so that no escape is cut in two.
  */
 export interface Page {
-  /** With its number where there are several: 'Two venues changed (1/2)'. */
+  /** With the number of the page, if there are several: 'Two venues changed (1/2)'. */
   readonly title: string
   readonly lines: readonly string[]
   readonly isFirst: boolean
 }
 
-/** What a provider takes, and what things cost as they will be written (escaped, within JSON where that counts). */
+/** The limit of a provider, and the sizes of texts as the provider counts them: escaped, and as JSON if that counts. */
 export interface PageRules {
   readonly maxBytes: number
-  /** Of a page with this title and no lines. */
+  /** The size of a page with this title and no lines. */
   frameBytes(title: string): number
-  /** Of one line, with what separates it from the next. */
+  /** The size of a line, with its separator. */
   lineBytes(line: string): number
 }
 
-// As long as a page's number can become.
+// The longest number of a page.
 const longestNumber = ' (99999/99999)'
 
-/** The pages of a message, at least one. */
+/** Lays a message out on one page or more. */
 export function layOut(message: Message, rules: PageRules): readonly Page[] {
   const empty = rules.frameBytes(longestNumber)
   const title = shorten(
@@ -32,8 +32,8 @@ export function layOut(message: Message, rules: PageRules): readonly Page[] {
     Math.floor((rules.maxBytes - empty) / 4),
     (text) => rules.frameBytes(text + longestNumber) - empty,
   )
-  const room = rules.maxBytes - rules.frameBytes(title + longestNumber)
-  const pages = fill(linesOf(message), room, rules)
+  const capacity = rules.maxBytes - rules.frameBytes(title + longestNumber)
+  const pages = fillPages(linesOf(message), capacity, rules)
   return pages.map((lines, at) => ({
     title: pages.length === 1 ? title : `${title} (${at + 1}/${pages.length})`,
     lines,
@@ -43,24 +43,28 @@ export function layOut(message: Message, rules: PageRules): readonly Page[] {
 
 function linesOf(message: Message): readonly string[] {
   const lines = message.changes.map(({ line }) => oneLine(line))
-  // A title that says it all is not said again.
+  // A line that only repeats the title is left out.
   const body = lines.length === 1 && lines[0] === oneLine(message.title) ? [] : lines
   return message.possibleRepeat ? [...body, repeatNote] : body
 }
 
 const repeatNote = 'This may have reached you before.'
 
-function fill(lines: readonly string[], room: number, rules: PageRules): readonly (readonly string[])[] {
+function fillPages(
+  lines: readonly string[],
+  capacity: number,
+  rules: PageRules,
+): readonly (readonly string[])[] {
   let page: string[] = []
   const pages = [page]
-  let left = room
+  let left = capacity
   for (const whole of lines) {
-    const line = shorten(whole, room, rules.lineBytes)
+    const line = shorten(whole, capacity, rules.lineBytes)
     const bytes = rules.lineBytes(line)
     if (bytes > left && page.length > 0) {
       page = []
       pages.push(page)
-      left = room
+      left = capacity
     }
     page.push(line)
     left -= bytes
@@ -68,29 +72,29 @@ function fill(lines: readonly string[], room: number, rules: PageRules): readonl
   return pages
 }
 
-// Line breaks and controls would begin lines of their own; the direction marks can make a line read as another one.
+// Line breaks and control characters would start new lines; direction marks can reverse the text of a line.
 const unprintable = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]+/gu
 
-/** The text on one line, without controls and broken surrogates. */
+/** Puts the text on one line, without control characters, direction marks and broken surrogates. */
 export function oneLine(text: string): string {
   return text.toWellFormed().replace(unprintable, ' ').trim()
 }
 
 const mark = '… (shortened)'
 
-/** The text, or as much of its beginning as costs at most `room`, with a note that it was shortened. */
-export function shorten(text: string, room: number, cost: (text: string) => number): string {
-  // Every unit costs a byte or more, so of a very long text only the beginning is ever looked at.
-  if (text.length <= room && cost(text) <= room) return text
+/** Shortens the text to at most `capacity`, measured by `cost`, with a note at its end. */
+export function shorten(text: string, capacity: number, cost: (text: string) => number): string {
+  // Every unit costs at least a byte, so only the beginning of a very long text is measured.
+  if (text.length <= capacity && cost(text) <= capacity) return text
   let low = 0
-  let high = Math.min(text.length, room)
+  let high = Math.min(text.length, capacity)
   while (low < high) {
     const middle = Math.ceil((low + high) / 2)
-    if (cost(cut(text, middle)) <= room) low = middle
+    if (cost(cut(text, middle)) <= capacity) low = middle
     else high = middle - 1
   }
-  // What escaping costs can shrink by a byte as text goes on, so the last step is checked and not assumed.
-  while (low > 0 && cost(cut(text, low)) > room) low -= 1
+  // A longer text can cost a byte less after escaping, so check the result.
+  while (low > 0 && cost(cut(text, low)) > capacity) low -= 1
   return cut(text, low)
 }
 
@@ -100,15 +104,15 @@ function cut(text: string, length: number): string {
   return `${text.slice(0, splitsPair ? length - 1 : length)}${mark}`
 }
 
-/** How many bytes this text is within JSON. */
+/** The number of bytes of this text within JSON. */
 export function jsonBytes(text: string): number {
   return Buffer.byteLength(JSON.stringify(text)) - 2
 }
 
 /**
- * Text that must show as text where the provider reads Markdown. DingTalk and WeCom each know a part of it and do not
- * say which escapes they know, so each construct is also broken for a reader that knows none: a backslash stands
- * between `]` and `(`, and a mention's or a tag's `<` is gone.
+ * Escapes text for a provider that reads Markdown. DingTalk and WeCom know parts of Markdown and do not document which
+ * escapes. So each construct is also broken for a reader without escapes: a backslash stands between `]` and `(`, and
+ * the `<` of mentions and tags is replaced.
  */
 export function escapeMarkdown(text: string): string {
   return (
@@ -118,9 +122,9 @@ export function escapeMarkdown(text: string): string {
       .replace(/[\\`*~[\]]/g, '\\$&')
       .replaceAll('](', ']\\(')
       .replaceAll('!\\[', '\\!\\[')
-      // Within a word an underscore is only that, and names are full of them.
+      // Underscores within a word have no meaning, and names often have them.
       .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, '\\_')
-      // What would begin a heading, a quotation, a table, a list or a rule, for it opens its line.
+      // At the start of a line, these begin a heading, a quotation, a table, a list or a rule.
       .replace(/^(?:[#>|]|[+-](?=[\s+-]|$)|=(?==))/, '\\$&')
       .replace(/^\d+(?=[.)](?:\s|$))/, '$&\\')
   )

@@ -1,66 +1,46 @@
-import { createHiding, judgeStatus } from './answers.ts'
+import { judgeStatus } from './answers.ts'
 import {
-  allowFields,
-  type Channel,
-  type ChannelConfig,
   type ChannelType,
-  identify,
+  createChannelType,
   jsonRequest,
   type KeylessRobot,
-  type Message,
-  type OutboundReply,
-  type OutboundRequest,
-  type Robot,
-  readRobots,
-  robotSecrets,
-  type SendVerdict,
   type Through,
 } from './channel.ts'
 import { jsonBytes, layOut, type Page } from './paging.ts'
 
-/** An incoming webhook of Slack: its key is in the url, one message a second, errors as HTTP statuses, no signature. */
+/** An incoming webhook of Slack. Its key is in the path of the url; it accepts one message a second. */
 export type SlackChannel = Through<KeylessRobot> & {
   readonly type: 'slack'
 }
 
-// Slack cuts a message at 40,000 characters; these bytes are fewer in every script, and still one screen after another.
+// Slack cuts a message at 40,000 characters. This many bytes are fewer characters in every script.
 const maxBytes = 16_000
 
-function create(config: ChannelConfig): Channel {
-  allowFields(config, [])
-  const robots = readRobots(config, { secret: 'none' })
-  const hide = createHiding(robots)
-  return Object.freeze({
-    ...identify('slack', robots),
-    limits: { rate: { messages: 1, perMs: 1_000 }, burst: null, maxBytes, concurrency: 1 },
-    compose: (message: Message, robot: Robot) => compose(message, robot),
-    judge: (reply) => judge(reply, hide),
-  } satisfies Channel)
-}
-
-function judge(reply: OutboundReply, hide: (text: string) => string): SendVerdict {
-  return judgeStatus(reply, hide, () =>
-    reply.body.trim() === 'ok'
-      ? { kind: 'sent' }
-      : {
-          kind: 'unknown',
-          reason: `HTTP ${reply.status}, but not with Slack's "ok": it may not have been taken`,
-        },
-  )
-}
-
-function compose(message: Message, robot: Robot): readonly OutboundRequest[] {
-  const pages = layOut(message, {
-    maxBytes,
-    frameBytes: (title) => Buffer.byteLength(bodyOf({ title, lines: [], isFirst: true })),
-    lineBytes: (line) => jsonBytes(`\n• ${escapeSlack(line)}`),
-  })
-  return pages.map((page) => jsonRequest(robot.url, bodyOf(page)))
-}
+export const slack: ChannelType = createChannelType({
+  type: 'slack',
+  robots: { secret: 'none' },
+  limits: { rate: { messages: 1, perMs: 1_000 }, burst: null, maxBytes, concurrency: 1 },
+  fields: [],
+  readStyle: () => null,
+  compose(message, { robot }) {
+    const pages = layOut(message, {
+      maxBytes,
+      frameBytes: (title) => Buffer.byteLength(bodyOf({ title, lines: [], isFirst: true })),
+      lineBytes: (line) => jsonBytes(`\n• ${escapeSlack(line)}`),
+    })
+    return pages.map((page) => jsonRequest(robot.url, bodyOf(page)))
+  },
+  judge: (reply, hide) =>
+    judgeStatus(reply, hide, () => {
+      if (reply.body.trim() === 'ok') return { kind: 'sent' }
+      const reason = `HTTP ${reply.status}, but not with Slack's "ok": it may not have been taken`
+      return { kind: 'unknown', reason }
+    }),
+})
 
 function bodyOf({ title, lines }: Page): string {
   const text = [escapeSlack(title), ...lines.map((line) => `• ${escapeSlack(line)}`)].join('\n')
-  // Without mrkdwn stars and backticks of a name are themselves; `parse` and `link_names` leave @ and # alone.
+  // Without `mrkdwn`, stars and backticks stay characters. `parse` and `link_names` do the same for @ and #.
   return JSON.stringify({
     text,
     mrkdwn: false,
@@ -71,10 +51,7 @@ function bodyOf({ title, lines }: Page): string {
   })
 }
 
-// These three are all that Slack asks for: `<!channel>`, `<@U1>` and `<http://…|x>` begin with one of them.
+// Slack asks for these three: `<!channel>`, `<@U1>` and `<http://…|x>` begin with one of them.
 function escapeSlack(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
-
-/** The path of the url is the key. */
-export const slack: ChannelType = { create, secrets: robotSecrets }

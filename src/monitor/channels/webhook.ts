@@ -1,63 +1,56 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { createHiding, judgeStatus } from './answers.ts'
+import { judgeStatus } from './answers.ts'
 import {
-  allowFields,
-  type Channel,
   type ChannelConfig,
   type ChannelType,
-  identify,
+  createChannelType,
   type Message,
   type MessageChange,
   type OutboundRequest,
   object,
-  type Robot,
-  readRobots,
+  type Recipient,
   refuse,
-  robotSecrets,
   type Through,
 } from './channel.ts'
 import { oneLine, shorten } from './paging.ts'
 
 /**
- * A signed request to a program of yours, with the states themselves; `verifyWebhook` is its other side. `webhook-id` is
- * the same each time a message is sent, so a receiver that remembers ids takes every message once.
+ * A signed request with the states, to a program of the subscriber, which checks it with `verifyWebhook`. A repeat has the
+ * same `webhook-id`, so a receiver that remembers ids accepts every message once.
  */
 export type WebhookChannel = Through<WebhookAddress> & {
   readonly type: 'webhook'
-  /** Sent with every request. */
+  /** Added to every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
 interface WebhookAddress {
   readonly url: string
-  /** What requests are signed with. */
+  /** The key of the signatures. */
   readonly secret: string
 }
 
 const maxBytes = 262_144
 
-function create(config: ChannelConfig): Channel {
-  allowFields(config, ['headers'])
-  const robots = readRobots(config, { secret: 'required' })
-  const headers = readHeaders(config)
-  const hide = createHiding(robots, Object.values(headers))
-  for (const [at, { secret }] of robots.entries()) {
-    const isEmpty = secret?.startsWith('whsec_') && Buffer.from(secret.slice(6), 'base64').length < 8
-    if (isEmpty)
-      refuse(
-        robots.length === 1 ? 'channel.secret' : `channel.robots[${at}].secret`,
-        'base64 of 8 bytes or more after whsec_',
-      )
-  }
-  return Object.freeze({
-    ...identify('webhook', robots),
-    limits: { rate: null, burst: null, maxBytes, concurrency: 8 },
-    compose: (message: Message, robot: Robot, now: number) => compose(message, robot, now, headers),
-    judge: (reply) => judgeStatus(reply, hide, () => ({ kind: 'sent' })),
-  } satisfies Channel)
+export const webhook: ChannelType = createChannelType({
+  type: 'webhook',
+  robots: { secret: 'required', checkSecret },
+  limits: { rate: null, burst: null, maxBytes, concurrency: 8 },
+  fields: ['headers'],
+  readStyle: readHeaders,
+  // Headers often have a token of the receiver.
+  secretFields: ['headers'],
+  secretValues: (headers) => Object.values(headers),
+  compose,
+  judge: (reply, hide) => judgeStatus(reply, hide, () => ({ kind: 'sent' })),
+})
+
+function checkSecret(name: string, secret: string): void {
+  if (secret.startsWith('whsec_') && Buffer.from(secret.slice(6), 'base64').length < 8)
+    refuse(name, 'base64 of 8 bytes or more after whsec_')
 }
 
-// What HTTP or the signature decides.
+// The headers that HTTP and the signature set.
 const ownHeaders =
   /^(host|connection|keep-alive|content-length|content-type|content-encoding|accept-encoding|transfer-encoding|te|trailer|upgrade|expect|proxy-.*|webhook-.*)$/
 
@@ -71,8 +64,8 @@ function readHeaders({ fields }: ChannelConfig): Readonly<Record<string, string>
     if (!/^[a-z0-9-]{1,64}$/.test(name)) refuse('channel.headers', 'named with letters, digits and hyphens')
     if (ownHeaders.test(name)) refuse(`channel.headers.${name}`, 'left out: it is set by the sender itself')
     if (Object.hasOwn(read, name)) refuse(`channel.headers.${name}`, 'given once')
-    const isSound = typeof value === 'string' && /^[\x20-\x7e]{1,1024}$/.test(value)
-    if (!isSound) refuse(`channel.headers.${name}`, 'text of 1 to 1024 visible ASCII characters')
+    const isValid = typeof value === 'string' && /^[\x20-\x7e]{1,1024}$/.test(value)
+    if (!isValid) refuse(`channel.headers.${name}`, 'text of 1 to 1024 visible ASCII characters')
     else read[name] = value
   }
   return Object.freeze(read)
@@ -80,9 +73,7 @@ function readHeaders({ fields }: ChannelConfig): Readonly<Record<string, string>
 
 function compose(
   message: Message,
-  robot: Robot,
-  now: number,
-  headers: Readonly<Record<string, string>>,
+  { robot, style: headers, now }: Recipient<Readonly<Record<string, string>>>,
 ): readonly OutboundRequest[] {
   const timestamp = String(Math.floor(now / 1_000))
   const pages = pagesOf(message, now)
@@ -103,22 +94,22 @@ function compose(
   })
 }
 
-type SentChange = Omit<MessageChange, 'line'> & { readonly line: string; readonly statesLeftOut?: true }
+type SentChange = MessageChange & { readonly statesLeftOut?: true }
 
 function pagesOf(message: Message, now: number): readonly (readonly SentChange[])[] {
-  // A repeat has the same pages: a receiver takes each of them once, by its number.
+  // A repeat must have the same pages, because a receiver accepts each page once, by its number.
   const frame = bodyOf({ ...message, possibleRepeat: false }, now, [], { part: 99_999, parts: 99_999 })
-  const room = maxBytes - Buffer.byteLength(frame)
+  const capacity = maxBytes - Buffer.byteLength(frame)
   let page: SentChange[] = []
   const pages = [page]
-  let left = room
+  let left = capacity
   for (const change of message.changes) {
-    const sent = fitted(change, room)
+    const sent = fitChange(change, capacity)
     const bytes = bytesOf(sent)
     if (bytes > left && page.length > 0) {
       page = []
       pages.push(page)
-      left = room
+      left = capacity
     }
     page.push(sent)
     left -= bytes
@@ -126,9 +117,9 @@ function pagesOf(message: Message, now: number): readonly (readonly SentChange[]
   return pages
 }
 
-/** The change, without its states and with a shorter line where it would fill more than a request. */
-function fitted(change: MessageChange, room: number): SentChange {
-  if (bytesOf(change) <= room) return change
+/** Returns the change; without its states and with a shorter line, if it alone would exceed a request. */
+function fitChange(change: MessageChange, capacity: number): SentChange {
+  if (bytesOf(change) <= capacity) return change
   const line = shorten(oneLine(change.line), 1_000, (text) => Buffer.byteLength(text))
   return { ...change, from: null, to: null, line, statesLeftOut: true }
 }
@@ -145,7 +136,7 @@ function bodyOf(
 ): string {
   const { id, kind, possibleRepeat } = message
   const title = shorten(oneLine(message.title), 1_000, (text) => Buffer.byteLength(text))
-  // When it happened, and not when it is sent: the same each time it is sent.
+  // The time of the last change, not of the sending, so that a repeat has the same timestamp.
   const at =
     message.changes.length === 0
       ? now
@@ -157,27 +148,22 @@ function bodyOf(
   })
 }
 
-/** Headers often carry a token of the receiver. */
-export const webhook: ChannelType = { create, secrets: [...robotSecrets, 'headers'] }
-
 /**
- * The signature of a webhook, as Standard Webhooks has it: HMAC-SHA-256 over `id.timestamp.body`, in the header
- * `webhook-signature` as `v1,<base64>`. A receiver checks it with `verifyWebhook` before it reads the body.
+ * The request to check, and the expected secret. The signature follows Standard Webhooks: HMAC-SHA-256 of
+ * `id.timestamp.body`, in the header `webhook-signature` as `v1,<base64>`. A receiver checks it before it reads the body.
  */
-
-/** What came in, and what it is to be checked against. */
 export interface WebhookCheck {
-  /** Of the request: as Node has them (names in lower case), or a `Headers`. */
+  /** The headers of the request: Node's, with names in lower case, or a `Headers`. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>> | Headers
-  /** As it came, before it is parsed: JSON written again is another text. */
+  /** The body as received, before it is parsed: JSON that is written again may be another text. */
   readonly body: string | Uint8Array
-  /** Several while one is replaced by another. */
+  /** Several secrets while one replaces another. */
   readonly secret: string | readonly string[]
-  /** How far its time may be from ours, either way. @default 300_000 */
+  /** The most difference between the request's time and the receiver's clock, either way. @default 300_000 */
   readonly toleranceMs?: number
   /**
-   * Whether this id came before; it is asked once the signature is proved, and remembers the id. Keep ids for twice
-   * `toleranceMs`, in a store that all receivers share: `once.claim` does.
+   * Remembers the id and returns whether it was received before. Called after the signature is proved. Keep ids for
+   * twice `toleranceMs`, in a store that all receivers share, such as `once.claim`.
    */
   readonly seen?: (id: string) => boolean | Promise<boolean>
   /** @default Date.now */
@@ -185,19 +171,19 @@ export interface WebhookCheck {
 }
 
 /**
- * `replayed` is no reason for an error: a sender that did not get our answer sends again, under the same id. Answer
- * 2xx and do nothing. All others: answer 401.
+ * For `replayed`, answer 2xx and do nothing: a sender that received no reply sends the same id again. For all other
+ * problems, answer 401.
  */
 export type WebhookProblem = 'incomplete' | 'too_old' | 'too_new' | 'bad_signature' | 'replayed'
 
-/** What the check found. */
+/** The result of the check. */
 export type WebhookVerdict =
   | { readonly valid: true; readonly id: string; readonly sentAt: number }
   | { readonly valid: false; readonly problem: WebhookProblem }
 
 export const verifyWebhookDefaults = { toleranceMs: 300_000 } as const
 
-/** Whether the sender of a webhook knows the secret, it was sent recently, and it came for the first time. */
+/** Checks that the sender of a webhook knows the secret, and that the request is recent and was not received before. */
 export async function verifyWebhook(check: WebhookCheck): Promise<WebhookVerdict> {
   const { headers, body, secret, seen, now = Date.now } = check
   const { toleranceMs = verifyWebhookDefaults.toleranceMs } = check
@@ -212,14 +198,14 @@ export async function verifyWebhook(check: WebhookCheck): Promise<WebhookVerdict
   if (!isProved) return fault('bad_signature')
   const sentAt = Number(timestamp) * 1_000
   const age = now() - sentAt
-  // Written so that an age which is no number is too old.
+  // Negated, so that NaN counts as too old.
   if (!(age <= toleranceMs)) return fault('too_old')
   if (age < -toleranceMs) return fault('too_new')
   if (seen !== undefined && (await seen(id))) return fault('replayed')
   return { valid: true, id, sentAt }
 }
 
-/** The value of `webhook-signature` for this body. A secret that begins with `whsec_` is base64 behind it. */
+/** Returns the value of `webhook-signature` for this body. A secret is base64 after `whsec_`, or plain text. */
 export function signWebhook(
   secret: string,
   id: string,
@@ -232,7 +218,7 @@ export function signWebhook(
 
 function matches(presented: string, expected: string): boolean {
   const right = Buffer.from(expected)
-  // Several are allowed, apart by spaces; few, so that a header of 16 KB costs no more than one of its size.
+  // The header may have several signatures, separated by spaces. Only ten are checked, so that a long header costs little.
   return presented
     .split(' ', 10)
     .map((one) => Buffer.from(one))
@@ -242,7 +228,7 @@ function matches(presented: string, expected: string): boolean {
 function headerOf(headers: WebhookCheck['headers'], name: string): string | undefined {
   if (headers instanceof Headers) return headers.get(name) ?? undefined
   const value = headers[name] ?? Object.entries(headers).find(([given]) => given.toLowerCase() === name)?.[1]
-  // Twice the same header: it is unknown which one was signed.
+  // If the header exists twice, it is unknown which one was signed.
   return typeof value === 'string' ? value : undefined
 }
 

@@ -1,25 +1,18 @@
-import { type CodeMeanings, createHiding, judgeCode } from './answers.ts'
+import { type CodeMeanings, judgeCode } from './answers.ts'
 import {
-  allowFields,
-  type Channel,
   type ChannelConfig,
   type ChannelType,
-  identify,
+  createChannelType,
   jsonRequest,
   type KeylessRobot,
-  type Message,
-  type OutboundRequest,
-  type Robot,
   readChoice,
-  readRobots,
   readTexts,
   refuse,
-  robotSecrets,
   type Through,
 } from './channel.ts'
 import { escapeMarkdown, layOut, type Page } from './paging.ts'
 
-/** A robot of a WeCom (Enterprise WeChat) group: its key is in the url, messages are short, 20 a minute. */
+/** A robot of a WeCom (Enterprise WeChat) group. Its key is in the url; it accepts 20 short messages a minute. */
 export type WeComChannel = Through<KeylessRobot> & {
   readonly type: 'wecom'
   /** @default 'markdown' */
@@ -45,24 +38,33 @@ const codes: CodeMeanings = {
   },
 }
 
-type Manner = ReturnType<typeof readManner>
+type Style = ReturnType<typeof readStyle>
 
-function create(config: ChannelConfig): Channel {
-  allowFields(config, ['format', 'mentioned', 'mentionedMobiles'])
-  const robots = readRobots(config, { secret: 'none', queryKey: 'key' })
-  const manner = readManner(config)
-  const hide = createHiding(robots)
-  const maxBytes = maxBytesOf[manner.format]
-  return Object.freeze({
-    ...identify('wecom', robots),
-    limits: { rate: { messages: 20, perMs: 60_000 }, burst: null, maxBytes, concurrency: 2 },
-    compose: (message: Message, robot: Robot) => compose(message, robot, manner),
-    judge: (reply) => judgeCode(reply, { code: ['errcode'], message: ['errmsg'] }, codes, hide),
-  } satisfies Channel)
-}
+export const weCom: ChannelType = createChannelType({
+  type: 'wecom',
+  robots: { secret: 'none', queryKey: 'key' },
+  limits: ({ format }: Style) => ({
+    rate: { messages: 20, perMs: 60_000 },
+    burst: null,
+    maxBytes: maxBytesOf[format],
+    concurrency: 2,
+  }),
+  fields: ['format', 'mentioned', 'mentionedMobiles'],
+  readStyle,
+  compose(message, { robot, style }) {
+    const show = showing(style)
+    const pages = layOut(message, {
+      maxBytes: maxBytesOf[style.format],
+      frameBytes: (title) => Buffer.byteLength(contentOf({ title, lines: [], isFirst: true }, style)),
+      lineBytes: (line) => Buffer.byteLength(`\n- ${show(line)}`),
+    })
+    return pages.map((page) => jsonRequest(robot.url, bodyOf(page, style)))
+  },
+  judge: (reply, hide) => judgeCode(reply, { code: ['errcode'], message: ['errmsg'] }, codes, hide),
+})
 
-function readManner(config: ChannelConfig) {
-  const manner = {
+function readStyle(config: ChannelConfig) {
+  const style = {
     format: readChoice(config, 'format', ['markdown', 'text']),
     mentioned: readTexts(config, 'mentioned', /^(@all|[\w.@-]{1,64})$/, "the id of a user, or '@all'"),
     mentionedMobiles: readTexts(
@@ -72,49 +74,36 @@ function readManner(config: ChannelConfig) {
       'the number of a mobile phone',
     ),
   }
-  const forTextOnly = manner.mentionedMobiles.length > 0 || manner.mentioned.includes('@all')
-  if (manner.format === 'markdown' && forTextOnly) {
+  const forTextOnly = style.mentionedMobiles.length > 0 || style.mentioned.includes('@all')
+  if (style.format === 'markdown' && forTextOnly) {
     refuse('channel.format', "text with mentionedMobiles or '@all': in Markdown only ids can be mentioned")
   }
-  const mentionBytes = Buffer.byteLength(mentionsOf(manner))
+  const mentionBytes = Buffer.byteLength(mentionsOf(style))
   if (mentionBytes > 1_024) refuse('channel.mentioned', 'shorter: the mentions take a quarter of a message')
-  return manner
+  return style
 }
 
-function compose(message: Message, robot: Robot, manner: Manner): readonly OutboundRequest[] {
-  const show = showing(manner)
-  const pages = layOut(message, {
-    maxBytes: maxBytesOf[manner.format],
-    frameBytes: (title) => Buffer.byteLength(contentOf({ title, lines: [], isFirst: true }, manner)),
-    lineBytes: (line) => Buffer.byteLength(`\n- ${show(line)}`),
-  })
-  return pages.map((page) => jsonRequest(robot.url, bodyOf(page, manner)))
-}
-
-function bodyOf(page: Page, manner: Manner): string {
-  const content = contentOf(page, manner)
-  if (manner.format === 'markdown') return JSON.stringify({ msgtype: 'markdown', markdown: { content } })
+function bodyOf(page: Page, style: Style): string {
+  const content = contentOf(page, style)
+  if (style.format === 'markdown') return JSON.stringify({ msgtype: 'markdown', markdown: { content } })
   const mentions = page.isFirst
-    ? { mentioned_list: manner.mentioned, mentioned_mobile_list: manner.mentionedMobiles }
+    ? { mentioned_list: style.mentioned, mentioned_mobile_list: style.mentionedMobiles }
     : {}
   return JSON.stringify({ msgtype: 'text', text: { content, ...mentions } })
 }
 
-function contentOf({ title, lines, isFirst }: Page, manner: Manner): string {
-  const show = showing(manner)
-  const heading = manner.format === 'markdown' ? `### ${show(title)}` : show(title)
+function contentOf({ title, lines, isFirst }: Page, style: Style): string {
+  const show = showing(style)
+  const heading = style.format === 'markdown' ? `### ${show(title)}` : show(title)
   const items = lines.map((line) => `\n- ${show(line)}`).join('')
-  return `${heading}${items}${isFirst ? mentionsOf(manner) : ''}`
+  return `${heading}${items}${isFirst ? mentionsOf(style) : ''}`
 }
 
-function showing({ format }: Manner): (text: string) => string {
+function showing({ format }: Style): (text: string) => string {
   return format === 'markdown' ? escapeMarkdown : (text) => text
 }
 
-function mentionsOf({ format, mentioned }: Manner): string {
+function mentionsOf({ format, mentioned }: Style): string {
   if (format === 'text' || mentioned.length === 0) return ''
   return `\n${mentioned.map((id) => `<@${id}>`).join(' ')}`
 }
-
-/** The key is in the url. */
-export const weCom: ChannelType = { create, secrets: robotSecrets }
