@@ -1,6 +1,6 @@
 /**
- * `npm run pictures`: takes the pictures of the README and of docs/dashboard.md. A server with the demo's small fleet plays for
- * five minutes, so that every view has something to show; then each is looked at in Chromium and written to docs/images.
+ * `npm run pictures`: takes the pictures of the README and of docs/dashboard.md. The demo's small fleet works for five
+ * minutes, so that every view has content. Then Chromium opens each view and writes a picture to docs/images.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -18,16 +18,16 @@ const target = join(import.meta.dirname, '..', 'docs', 'images')
 const viewport = { width: 1360, height: 860 }
 const playMs = 300_000
 const mostBytes = 200_000
-/** What has not come to pass by then will not. */
+/** The longest wait for the content of one picture. */
 const waitMs = 120_000
 
 interface Picture {
   readonly name: string
-  /** Where to look; waits until there is something to be seen. */
+  /** The address of the view; waits until the view has content. */
   readonly at: (client: Client) => Promise<string>
-  /** Is there when the view is. */
+  /** A selector of an element that appears with the content. */
   readonly shows: string
-  /** Text, for it is asked in the page: whether it is as one would show it. */
+  /** An expression that runs in the page: whether the view shows what the picture should show. */
   readonly holds?: string
   readonly context?: BrowserContextOptions
 }
@@ -35,18 +35,18 @@ interface Picture {
 const dark: BrowserContextOptions = { colorScheme: 'dark' }
 const chinese: BrowserContextOptions = { locale: 'zh-CN' }
 
-/** A line with three who wait, while its holder tells of its progress, and its number and its drawing are of one moment. */
-const lines = {
+/** A lock with three waiters and the progress of its holder. The number of waiters equals the waiters drawn. */
+const locks = {
   at: async () => '/locks',
   shows: '.locks-waiters li:nth-child(3)',
   holds: `/\\d%/.test(document.querySelector('.locks-holder')?.textContent) &&
-    Array.from(document.querySelectorAll('article')).every((line) => {
-      const count = line.querySelectorAll('.locks-waiters li').length
-      return count === 0 || line.textContent.includes(count + ' wait') || line.textContent.includes(count + ' 个等待')
+    Array.from(document.querySelectorAll('article')).every((lock) => {
+      const count = lock.querySelectorAll('.locks-waiters li').length
+      return count === 0 || lock.textContent.includes(count + ' wait') || lock.textContent.includes(count + ' 个等待')
     })`,
 } as const
 
-/** What the demo has played is a third of the charts. */
+/** The demo's five minutes fill a third of the charts. */
 const overview = '/?range=15m'
 
 const pictures: readonly Picture[] = [
@@ -54,8 +54,8 @@ const pictures: readonly Picture[] = [
   { name: 'overview-dark', at: async () => overview, shows: 'canvas', context: dark },
   { name: 'jobs', at: async () => '/jobs', shows: 'tbody tr:nth-child(12)' },
   { name: 'job', at: flowAt, shows: '.job-graph' },
-  { ...lines, name: 'locks' },
-  { ...lines, name: 'locks-zh', context: chinese },
+  { ...locks, name: 'locks' },
+  { ...locks, name: 'locks-zh', context: chinese },
   { name: 'monitor', at: async () => '/monitor', shows: 'tbody tr:nth-child(8)' },
   { name: 'nodes', at: async () => '/nodes', shows: 'tbody tr:nth-child(3)' },
   { name: 'contention', at: async () => '/contention', shows: 'table' },
@@ -77,9 +77,9 @@ try {
   await client.dispatch.definePool({ name: 'eu-1', requires: [{ label: 'zone', in: ['eu-1'] }] })
   await addDead(client)
   console.log(`The demo plays for ${playMs / 1_000} s …`)
-  // The charts have something to show only of what was looked at.
-  await using looker = await browser.newContext()
-  await (await looker.newPage()).goto(url)
+  // The charts show only times at which a page was open.
+  await using viewer = await browser.newContext()
+  await (await viewer.newPage()).goto(url)
   await sleep(playMs)
   for (const picture of pictures) await take(browser, client, url, picture)
   client.close()
@@ -100,7 +100,7 @@ async function take(browser: Browser, client: Client, url: string, wanted: Pictu
     await settle(page)
     const clip = { x: 0, y: 0, width: viewport.width, height: await heightOf(page) }
     picture = await page.screenshot({ clip, animations: 'disabled', caret: 'hide' })
-    // A line may have gone while it was looked at.
+    // The element may have gone while the picture was taken.
   } while (!(await shown.isVisible()) || !(await page.evaluate<boolean>(holds)))
   const path = join(target, `${name}.png`)
   writeFileSync(path, picture)
@@ -112,13 +112,13 @@ async function take(browser: Browser, client: Client, url: string, wanted: Pictu
     )
 }
 
-/** What comes in with a moment's delay is in the picture too. */
+/** Waits for fonts and late content. */
 async function settle(page: Page): Promise<void> {
   await page.evaluate('document.fonts.ready.then(() => undefined)')
   await sleep(300)
 }
 
-/** As high as what is shown, for a page that is not full is half empty. */
+/** The height of the content, at most that of the viewport. */
 async function heightOf(page: Page): Promise<number> {
   const bottoms = await page.evaluate<number[]>(
     `Array.from(document.querySelectorAll('main *, nav a'), (one) => one.getBoundingClientRect().bottom)`,
@@ -126,15 +126,15 @@ async function heightOf(page: Page): Promise<number> {
   return Math.min(viewport.height, Math.ceil(Math.max(...bottoms)) + 32)
 }
 
-/** A job in the midst of a flow: it waited for one, and another waits for it. */
+/** A running job of a flow, with a dependency and a dependent. */
 async function flowAt(client: Client): Promise<string> {
-  return until('a flow half-way', async () => {
+  return until('a running job of a flow', async () => {
     const { items } = await client.jobs.list({ kind: 'etl.sum', state: 'running', limit: 1 })
     return items[0] && `/job?id=${items[0].id}`
   })
 }
 
-/** Something to see to: a job that failed for good. */
+/** Adds a dead job. */
 async function addDead(client: Client): Promise<void> {
   const queue = 'refunds'
   await client.jobs.add('refund.send', { order: 4_711 }, { queue, maxAttempts: 1 })
@@ -147,5 +147,5 @@ async function until(what: string, look: () => Promise<string | undefined>): Pro
     const found = await look()
     if (found !== undefined) return found
   }
-  throw new Error(`There was not ${what} within ${waitMs / 1_000} s.`)
+  throw new Error(`Did not find ${what} within ${waitMs / 1_000} s.`)
 }

@@ -120,7 +120,7 @@ async function addRare(url: string): Promise<void> {
     jobs.addMany(Array.from({ length: count }, (_, n) => ({ kind, payload: { n }, ...options })))
   await many('mail', 30, { queue })
   for (const job of await jobs.claim({ queues: [queue], limit: 10 })) await jobs.ack(job)
-  // An hour is longer than anybody measures.
+  // An hour is longer than any measurement.
   await jobs.claim({ queues: [queue], limit: 10, leaseMs: 3_600_000 })
   await many('mail', 5, { queue, delayMs: 86_400_000 })
   const given = await many(rareKind, 20, { queue: 'queue-1' })

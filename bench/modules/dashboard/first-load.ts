@@ -30,7 +30,7 @@ const signalbox: Contestant = async (conditions) => {
   return { kilobytes: sizes.reduce((sum, size) => sum + size, 0) / 1_000 }
 }
 
-/** Not by fetch, which would undo the compression before anybody can count. */
+/** Does not use fetch, which decompresses an answer before its bytes can be counted. */
 function gzippedBytes(url: string): Promise<number> {
   return new Promise((resolve, reject) => {
     get(url, { headers: { 'accept-encoding': 'gzip' } }, (response) => {

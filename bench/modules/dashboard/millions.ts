@@ -37,7 +37,7 @@ const measured =
     }
   }
 
-/** Text, for it runs in the page: notes the instant at which the figures are there, by a clock that began with the navigation. */
+/** Runs in the page: records when the figures appear, by a clock that began with the navigation. */
 const watch = `new MutationObserver((_, observer) => {
   if (document.querySelector(${JSON.stringify(figures)}) === null) return
   window.usableMs = performance.now()

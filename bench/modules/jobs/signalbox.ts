@@ -1,10 +1,10 @@
-/** Signalbox itself, through its public door. It keeps the history of every job, as it always does. */
+/** Signalbox, by its public interface. It keeps the history of every job. */
 import { Client } from 'pg'
 import { type OpenOptions, open } from 'signalbox'
 import type { WorkerOptions } from 'signalbox/jobs'
 import { type Lane, type OpenLane, payloadOf } from './lane.ts'
 
-/** What the jobs are counted by, and whether that matters. */
+/** The limit keys of the jobs, and their limit. */
 export interface LaneKeys {
   /** The number of limit keys; jobs get them in turn. */
   readonly keys: number
@@ -12,7 +12,7 @@ export interface LaneKeys {
   readonly concurrency: number | null
 }
 
-/** `settings` are those of the worker; with none, everything is as it comes. */
+/** `settings` are the options of the worker. Without them, the worker has its defaults. */
 export function signalboxLane(
   settings: Omit<WorkerOptions, 'handlers'>,
   keyed?: LaneKeys,
@@ -42,7 +42,7 @@ export function signalboxLane(
         await worker.start()
         return { stop: () => worker.stop() }
       },
-      // On Postgres with the statement that its peers use: to count a long queue every millisecond is work that none of them has.
+      // On Postgres, the statement of the peers: they do not count a long queue every millisecond either.
       async isEmpty() {
         if (probe !== undefined) return (await probe.query('SELECT FROM job_queue LIMIT 1')).rowCount === 0
         const queues = await box.jobs.stats()

@@ -1,6 +1,6 @@
 /**
- * What it costs that the fleet sees itself: Signalbox as it comes, against Signalbox without rows of workers and without
- * counts over time. The difference is small, so there are many rounds.
+ * The cost of rows of workers and of counts over time: Signalbox with its defaults against Signalbox without both. The
+ * difference is small, so there are many rounds.
  */
 import type { Contestant, Trial } from '../../case.ts'
 import { atLeastTimes } from '../../goal.ts'

@@ -1,4 +1,4 @@
-/** Reports of 10,000 venues with 1 % changed and notified to one subscription: on SQLite as it comes, on Postgres against raw SQL. */
+/** Reports of 10,000 venues with 1 % changed and notified to one subscription: on SQLite alone, on Postgres against raw SQL. */
 import { open } from 'signalbox'
 import type { Contestant, Trial } from '../../case.ts'
 import { atLeast, atLeastTimes } from '../../goal.ts'
