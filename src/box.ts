@@ -11,6 +11,7 @@ import {
 } from './fleet/index.ts'
 import {
   createJobs,
+  createSealedJobStore,
   createTelemetry,
   createUpkeep,
   type Jobs,
@@ -18,7 +19,6 @@ import {
   loadTelemetryApi,
   type ResolvedJobsOptions,
   resolveJobsOptions,
-  SealedJobStore,
 } from './jobs/index.ts'
 import { createLocks, createLocksForJobs, type Locks, resolveLocksOptions } from './locks/index.ts'
 import { meterBackend } from './metered.ts'
@@ -134,7 +134,7 @@ function createBox(
 ): Box {
   const { sealer, release, membership } = jobsOptions
   // Only this box decrypts: a server on it gets the backend itself, with encrypted jobs.
-  const jobStore = sealer === undefined ? backend.jobs : new SealedJobStore(backend.jobs, sealer)
+  const jobStore = sealer === undefined ? backend.jobs : createSealedJobStore(backend.jobs, sealer)
   const keep = resolveSeriesOptions('open.series', settings.series)
   const counting = keep && createSeriesCounting(backend.series, keep)
   const jobs = createJobs({

@@ -72,7 +72,7 @@ export type { AfterOptions, JobLock, OnFailure } from './dependencies/dependenci
 export { createDependencyResolver, type DependencyResolverParts } from './dependencies/dependency-resolver.ts'
 export type * from './dependencies/dependency-store.ts'
 export type { JobLocks, LockAsk } from './dependencies/job-locks.ts'
-export { SealedJobStore } from './encryption/sealed-job-store.ts'
+export { createSealedJobStore } from './encryption/sealed-job-store.ts'
 export { isSealed, openShown, type SealedView, sealedFor } from './encryption/sealed-text.ts'
 export {
   type AesSealerOptions,
@@ -81,7 +81,6 @@ export {
   type SealedPart,
   type Sealer,
 } from './encryption/sealer.ts'
-export { ForwardingJobStore } from './forwarding-job-store.ts'
 export * from './job.ts'
 export { foldFacts, type JobFacts, noFacts, parseMeta } from './job-facts.ts'
 export * from './job-store.ts'

@@ -143,6 +143,37 @@ export interface JobStore extends TransactionEnder {
   prune(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>
 }
 
+/** A store that passes every call to this one. Spread it into a store that changes some of the calls. */
+export function forwardJobStore(store: JobStore): JobStore {
+  return {
+    ...(store.addClaimed && { addClaimed: (job, request) => store.addClaimed!(job, request) }),
+    add: (jobs, tx, wakeUps) => store.add(jobs, tx, wakeUps),
+    claim: (request) => store.claim(request),
+    renew: (leases, leaseMs) => store.renew(leases, leaseMs),
+    settle: (verdicts) => store.settle(verdicts),
+    settleIn: (tx, verdict) => store.settleIn(tx, verdict),
+    endTransaction: (tx, error) => store.endTransaction(tx, error),
+    transact: (work, options) => store.transact(work, options),
+    transactAll: (works, options) => store.transactAll(works, options),
+    outcomes: (leases) => store.outcomes(leases),
+    cancelRequests: (leases) => store.cancelRequests(leases),
+    reclaim: (limit) => store.reclaim(limit),
+    find: (id) => store.find(id),
+    list: (query) => store.list(query),
+    reach: (query) => store.reach(query),
+    ends: (query) => store.ends(query),
+    cancel: (id) => store.cancel(id),
+    retry: (id) => store.retry(id),
+    retryDead: (query) => store.retryDead(query),
+    stats: () => store.stats(),
+    pause: (queue) => store.pause(queue),
+    resume: (queue) => store.resume(queue),
+    setLimits: (queue, limits) => store.setLimits(queue, limits),
+    remove: (ids) => store.remove(ids),
+    prune: (request) => store.prune(request),
+  }
+}
+
 /** A job to write, complete and checked. */
 export interface NewJob {
   readonly id: string
@@ -210,7 +241,7 @@ export interface ClaimedRecord extends JobRecord {
   readonly leaseEndsAt: number
   /** Its queue has limits: its end may free capacity for another job. */
   readonly limited?: true
-  /** The fence of its lock; `DependentJobStore` fills it in. */
+  /** The fence of its lock; the dependent job store fills it in. */
   readonly fence?: number
 }
 

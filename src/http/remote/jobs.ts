@@ -14,6 +14,7 @@ import {
   type BatchSpec,
   checkSchedule,
   createJobs,
+  createSealedJobStore,
   type Ended,
   type HandledJob,
   type HandlerContext,
@@ -34,7 +35,6 @@ import {
   openShown,
   type ProgressUpdate,
   type Schedules,
-  SealedJobStore,
   type Sealer,
   type SearchPage,
   type Worker,
@@ -136,7 +136,7 @@ export function createRemoteJobs(
   { sealer, telemetry, membership, release = null }: RemoteJobsParts = {},
 ): RemoteJobs {
   const traced = telemetry && { telemetry }
-  const sealed = (store: JobStore) => (sealer === undefined ? store : new SealedJobStore(store, sealer))
+  const sealed = (store: JobStore) => (sealer === undefined ? store : createSealedJobStore(store, sealer))
   const waits = new JobWaits({ look: createRemoteLook(client), isHeld: true })
   const jobs = createJobs({ store: sealed(new RemoteJobStore(client)), notifier, waits, ...traced })
   const workers = createJobs({

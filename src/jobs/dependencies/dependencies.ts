@@ -8,7 +8,7 @@ import type { JobStore, NewJob } from '../job-store.ts'
 import { hintWaits } from '../waiting/job-waits.ts'
 import { createDependencyResolver, wakeResolvers } from './dependency-resolver.ts'
 import type { Neighbour, NewDependencies } from './dependency-store.ts'
-import { DependentJobStore } from './dependent-job-store.ts'
+import { createDependentJobStore } from './dependent-job-store.ts'
 
 /** What happens to a job when one of its dependencies is dead, cancelled or gone. */
 export type OnFailure = 'cancel' | 'run' | 'wait'
@@ -232,7 +232,7 @@ export function createJobDependencies({
       createResolver: undefined,
     }
   }
-  const store = new DependentJobStore({
+  const store = createDependentJobStore({
     ...{ store: inner, dependencies: kept.store, locks: kept.locks },
     onBlocked: () => notifier.wake(dependenciesTopic),
     onTouched(ids) {

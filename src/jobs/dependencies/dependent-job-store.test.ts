@@ -3,7 +3,7 @@ import { test, vi } from 'vitest'
 import { openMemory } from '../../storage/memory/index.ts'
 import { resolveNewJob } from '../api/add-options.ts'
 import type { ClaimRequest, Verdict } from '../job-store.ts'
-import { DependentJobStore } from './dependent-job-store.ts'
+import { createDependentJobStore } from './dependent-job-store.ts'
 import type { JobLocks } from './job-locks.ts'
 
 const request: ClaimRequest = { queues: ['default'], kinds: null, workerId: 'w', limit: 10, leaseMs: 60_000 }
@@ -13,7 +13,7 @@ const lock = { operation: 'pull', resource: 'nginx' }
 async function aStage(locks: Partial<JobLocks>) {
   const memory = await openMemory({ namespace: 'test', migrate: true })
   const unlocked: string[] = []
-  const store = new DependentJobStore({
+  const store = createDependentJobStore({
     ...{ store: memory.jobs, dependencies: memory.dependencies, locks: locks as JobLocks },
     onBlocked: () => undefined,
     onTouched: () => undefined,

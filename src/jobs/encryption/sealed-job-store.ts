@@ -1,19 +1,15 @@
 import { setNewest } from '../../core/newest-entries.ts'
 import { isReserved } from '../api/add-options.ts'
 import { decodeError } from '../decode-job.ts'
-import { ForwardingJobStore } from '../forwarding-job-store.ts'
-import type {
-  Added,
-  ClaimedRecord,
-  ClaimRequest,
-  JobRecord,
-  JobStore,
-  ListQuery,
-  NewJob,
-  StoreTransaction,
-  TransactOptions,
-  Verdict,
+import {
+  type ClaimedRecord,
+  forwardJobStore,
+  type JobStore,
+  type NewJob,
+  type StoreTransaction,
+  type Verdict,
 } from '../job-store.ts'
+import { nameOfLease } from '../worker/lease-renewer.ts'
 import { encodeLost, encodeSealed, openSealed, sealable } from './sealed-text.ts'
 import { type SealContext, type Sealer, sealBytes, sealTimeoutMs } from './sealer.ts'
 
@@ -33,118 +29,90 @@ type Owner = Pick<SealContext, 'queue' | 'kind'>
  * Jobs that were added without a sealer stay readable. A job that cannot be opened is returned as stored, and
  * `whySealed` has the reason. So it does not affect the other jobs of the call.
  */
-export class SealedJobStore extends ForwardingJobStore {
-  readonly #sealer: Sealer
-  /** By token. */
-  readonly #held = new Map<string, Owner>()
+export function createSealedJobStore(store: JobStore, sealer: Sealer): JobStore {
+  /** By lease. */
+  const held = new Map<string, Owner>()
   /** A repeated verdict must have the same sealed text, because stores recognise it by the text. */
-  readonly #sealed = new WeakMap<Verdict, Verdict>()
+  const sealedVerdicts = new WeakMap<Verdict, Verdict>()
 
-  constructor(store: JobStore, sealer: Sealer) {
-    super(store)
-    this.#sealer = sealer
+  function remember({ id: jobId, token, queue, kind }: ClaimedRecord): void {
+    setNewest(held, nameOfLease({ jobId, token }), { queue, kind }, maxHeld)
   }
 
-  override async add(
-    jobs: readonly NewJob[],
-    tx?: unknown,
-    wakeUps?: readonly string[],
-  ): Promise<readonly Added[]> {
-    const sealed = await inBatches(jobs, (job) => this.#sealJob(job))
-    return this.inner.add(sealed, tx, wakeUps)
-  }
-
-  protected override async addClaimedTo(
-    addClaimed: NonNullable<JobStore['addClaimed']>,
-    job: NewJob,
-    request: ClaimRequest,
-  ): Promise<ClaimedRecord | undefined> {
-    const record = await addClaimed(await this.#sealJob(job), request)
-    if (record === undefined) return undefined
-    this.#remember(record)
-    return { ...record, payload: job.payload }
-  }
-
-  override async claim(request: ClaimRequest): Promise<readonly ClaimedRecord[]> {
-    const records = await this.inner.claim(request)
-    for (const record of records) this.#remember(record)
-    // No worker renews these leases yet, so all of them share one time limit. A job that does not open within it is
-    // delayed, which is better than a lost lease.
-    const until = performance.now() + Math.min(sealTimeoutMs, request.leaseMs / 3)
-    const leftMs = () => Math.max(1, Math.ceil(until - performance.now()))
-    return inBatches(records, (record) => openSealed(this.#sealer, record, leftMs()))
-  }
-
-  override async settle(verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
-    return this.inner.settle(await inBatches(verdicts, (verdict) => this.#sealVerdict(verdict)))
-  }
-
-  override async settleIn(tx: unknown, verdict: Verdict): Promise<boolean> {
-    return this.inner.settleIn(tx, await this.#sealVerdict(verdict))
-  }
-
-  override transact(
-    work: (tx: StoreTransaction) => Promise<Verdict>,
-    options: TransactOptions,
-  ): Promise<void> {
-    return this.inner.transact(async (tx) => this.#sealVerdict(await work(tx)), options)
-  }
-
-  override transactAll(
-    works: readonly ((tx: StoreTransaction) => Promise<Verdict>)[],
-    options: TransactOptions,
-  ): Promise<readonly (undefined | { readonly error: unknown })[]> {
-    const sealing = works.map((work) => async (tx: StoreTransaction) => this.#sealVerdict(await work(tx)))
-    return this.inner.transactAll(sealing, options)
-  }
-
-  override async find(id: string): Promise<JobRecord | undefined> {
-    const record = await this.inner.find(id)
-    return record && openSealed(this.#sealer, record)
-  }
-
-  override async list(query: ListQuery): Promise<readonly JobRecord[]> {
-    return inBatches(await this.inner.list(query), (record) => openSealed(this.#sealer, record))
-  }
-
-  #remember({ token, queue, kind }: ClaimedRecord): void {
-    setNewest(this.#held, token, { queue, kind }, maxHeld)
-  }
-
-  #sealJob(job: NewJob): NewJob | Promise<NewJob> {
+  function sealJob(job: NewJob): NewJob | Promise<NewJob> {
     // Servers work on Signalbox's own queues, and have no key.
     if (isReserved(job.queue)) return job
     const context: SealContext = { part: 'payload', queue: job.queue, kind: job.kind, jobId: job.id }
-    const sealed = sealBytes(this.#sealer, encoder.encode(sealable(job.payload)), context)
+    const sealed = sealBytes(sealer, encoder.encode(sealable(job.payload)), context)
     const withBytes = (bytes: Uint8Array): NewJob => ({ ...job, payload: encodeSealed(job.id, bytes) })
     return sealed instanceof Promise ? sealed.then(withBytes) : withBytes(sealed)
   }
 
-  async #sealVerdict(verdict: Verdict): Promise<Verdict> {
+  async function sealVerdict(verdict: Verdict): Promise<Verdict> {
     const { result, error, jobId } = verdict
     if (result === null && error === null) return verdict
-    const before = this.#sealed.get(verdict)
+    const before = sealedVerdicts.get(verdict)
     if (before !== undefined) return before
     if (result === null) {
       const kept = withoutQuotes(jobId, error!)
-      return kept === error ? verdict : this.#rememberSealed(verdict, { ...verdict, error: kept })
+      return kept === error ? verdict : rememberSealed(verdict, { ...verdict, error: kept })
     }
-    const { queue, kind } = this.#held.get(verdict.token) ?? (await this.inner.find(jobId)) ?? gone
+    const { queue, kind } = held.get(nameOfLease(verdict)) ?? (await store.find(jobId)) ?? gone
     if (isReserved(queue)) return verdict
     let kept: string
     try {
       const context: SealContext = { part: 'result', queue, kind, jobId }
-      kept = encodeSealed(jobId, await sealBytes(this.#sealer, encoder.encode(sealable(result)), context))
+      kept = encodeSealed(jobId, await sealBytes(sealer, encoder.encode(sealable(result)), context))
     } catch {
       // The work is done, so the job has not failed. The result must not be stored in plain.
       kept = encodeLost(jobId)
     }
-    return this.#rememberSealed(verdict, { ...verdict, result: kept })
+    return rememberSealed(verdict, { ...verdict, result: kept })
   }
 
-  #rememberSealed(verdict: Verdict, sealed: Verdict): Verdict {
-    this.#sealed.set(verdict, sealed)
+  function rememberSealed(verdict: Verdict, sealed: Verdict): Verdict {
+    sealedVerdicts.set(verdict, sealed)
     return sealed
+  }
+
+  const sealing = (work: (tx: StoreTransaction) => Promise<Verdict>) => async (tx: StoreTransaction) =>
+    sealVerdict(await work(tx))
+
+  return {
+    ...forwardJobStore(store),
+
+    add: async (jobs, tx, wakeUps) => store.add(await inBatches(jobs, sealJob), tx, wakeUps),
+
+    ...(store.addClaimed && {
+      async addClaimed(job, request) {
+        const record = await store.addClaimed!(await sealJob(job), request)
+        if (record === undefined) return undefined
+        remember(record)
+        return { ...record, payload: job.payload }
+      },
+    }),
+
+    async claim(request) {
+      const records = await store.claim(request)
+      for (const record of records) remember(record)
+      // No worker renews these leases yet, so all of them share one time limit. A job that does not open within it is
+      // delayed, which is better than a lost lease.
+      const until = performance.now() + Math.min(sealTimeoutMs, request.leaseMs / 3)
+      const leftMs = () => Math.max(1, Math.ceil(until - performance.now()))
+      return inBatches(records, (record) => openSealed(sealer, record, leftMs()))
+    },
+
+    settle: async (verdicts) => store.settle(await inBatches(verdicts, sealVerdict)),
+    settleIn: async (tx, verdict) => store.settleIn(tx, await sealVerdict(verdict)),
+    transact: (work, options) => store.transact(sealing(work), options),
+    transactAll: (works, options) => store.transactAll(works.map(sealing), options),
+
+    async find(id) {
+      const record = await store.find(id)
+      return record && openSealed(sealer, record)
+    },
+
+    list: async (query) => inBatches(await store.list(query), (record) => openSealed(sealer, record)),
   }
 }
 

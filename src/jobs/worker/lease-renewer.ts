@@ -66,6 +66,11 @@ export interface RenewParts<Held> {
   readonly cancel: (held: Held) => void
 }
 
+/** A unique name for a lease. Jobs that are claimed together may share a token, so the token alone is not enough. */
+export function nameOfLease({ jobId, token }: LeaseRef): string {
+  return `${jobId} ${token}`
+}
+
 /** Renews leases in one statement. A lease that the store did not renew is lost. */
 export async function renewLeases<Held extends HeldLease>(
   leases: readonly Held[],
@@ -73,9 +78,9 @@ export async function renewLeases<Held extends HeldLease>(
 ): Promise<void> {
   const sentAt = performance.now()
   const renewals = await store.renew(leases, leaseMs)
-  const byLease = new Map(renewals.map((renewal) => [`${renewal.jobId} ${renewal.token}`, renewal]))
+  const byLease = new Map(renewals.map((renewal) => [nameOfLease(renewal), renewal]))
   for (const held of leases) {
-    const renewal = byLease.get(`${held.jobId} ${held.token}`)
+    const renewal = byLease.get(nameOfLease(held))
     if (renewal === undefined) {
       if (!isEnding(held)) lose(held)
       continue

@@ -165,6 +165,21 @@ for (const stage of shown) {
       },
     )
 
+    stage.story('jobs with locks keep their leases when one claim took several of them', async (scene) => {
+      const box = await scene.open()
+      // This resolver unblocks the jobs, and its worker runs none of them.
+      await scene.work(box, { queues: ['elsewhere'], handlers: { pull: () => undefined } })
+      const images = ['nginx:1.31', 'nginx:1.32', 'nginx:1.33']
+      await box.jobs.addMany(
+        images.map((resource) => ({ kind: 'pull', lock: { operation: 'pull', resource } })),
+      )
+      const ready = async () => (await box.jobs.list({ state: 'ready' })).items.length
+      await until('all have their locks', async () => (await ready()) === images.length)
+      const claimed = await box.jobs.claim({ limit: images.length })
+      assert.equal(claimed.length, images.length)
+      for (const job of claimed) await box.jobs.renew(job)
+    })
+
     stage.story('a job whose lock another holder has waits without occupying a worker', async (scene) => {
       const box = await scene.open()
       await scene.work(box, {

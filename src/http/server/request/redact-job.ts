@@ -2,12 +2,11 @@ import { resolveRedactPaths } from '../../../core/redact-paths.ts'
 import {
   type AttemptStore,
   bulkQueue,
-  ForwardingJobStore,
   fingerprintError,
+  forwardJobStore,
   isSealed,
   type JobRecord,
   type JobStore,
-  type ListQuery,
 } from '../../../jobs/index.ts'
 import { hidden } from '../log/log-line.ts'
 
@@ -120,7 +119,14 @@ export function createRedactor(paths: readonly string[]): Redactor {
     result: (value) => walk(value, [named('result')], 0),
     error: <Shown extends object | null>(error: Shown) =>
       error && (JSON.parse(redactError(JSON.stringify(error))) as Shown),
-    store: (store) => new RedactedJobStore(store, redactRecord),
+    store: (store) => ({
+      ...forwardJobStore(store),
+      async find(id) {
+        const record = await store.find(id)
+        return record && redactRecord(record)
+      },
+      list: async (query) => (await store.list(query)).map(redactRecord),
+    }),
     attempts: (store) => {
       const show = <Record extends { readonly error: string }>(record: Record): Record => ({
         ...record,
@@ -138,24 +144,6 @@ export function createRedactor(paths: readonly string[]): Redactor {
         },
       }
     },
-  }
-}
-
-class RedactedJobStore extends ForwardingJobStore {
-  readonly #redact: (record: JobRecord) => JobRecord
-
-  constructor(store: JobStore, redact: (record: JobRecord) => JobRecord) {
-    super(store)
-    this.#redact = redact
-  }
-
-  override async find(id: string): Promise<JobRecord | undefined> {
-    const record = await this.inner.find(id)
-    return record && this.#redact(record)
-  }
-
-  override async list(query: ListQuery): Promise<readonly JobRecord[]> {
-    return (await this.inner.list(query)).map(this.#redact)
   }
 }
 
