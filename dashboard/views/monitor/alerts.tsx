@@ -80,7 +80,7 @@ const mostShown = 3
 function useColumns(): readonly Column<Row>[] {
   const say = useWords(alertsWords)
   return [
-    { key: 'rule', head: say('rule'), grow: true, cell: (row) => <Rule row={row} /> },
+    { key: 'rule', head: say('rule'), grow: true, wrap: true, cell: (row) => <Rule row={row} /> },
     {
       ...{ key: 'state', head: say('state'), whole: true },
       cell: ({ firing, subscribers }) => {
@@ -115,9 +115,7 @@ function Rule({ row: { rule, firing } }: { readonly row: Row }): ReactNode {
   return (
     <span className="lines">
       <strong className="mono">{rule}</strong>
-      <span className="aside">
-        <Text value={say(rule)} cut />
-      </span>
+      <span className="aside">{say(rule)}</span>
       {firing.slice(0, mostShown).map(({ subject, says }) => (
         <Fragment key={subject}>
           <Link to="monitor" query={{ source: 'signalbox', subject }}>
