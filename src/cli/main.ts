@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// This file imports nothing before it has looked at the Node that runs it: the rest of Signalbox may not even parse
-// on an older one, and a syntax error would hide the reason.
+// This file checks the version of Node before it imports anything. An older Node may not parse Signalbox, and its syntax
+// error would hide the reason.
 const neededMajor = 24
 
 if (Number.parseInt(process.versions.node, 10) < neededMajor) {
@@ -13,7 +13,7 @@ if (Number.parseInt(process.versions.node, 10) < neededMajor) {
   const { enableCompileCache } = await import('node:module')
   enableCompileCache()
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
-    // The reader has seen enough of the output, as `head` does.
+    // The reader closed the pipe, as `head` does.
     if (code === 'EPIPE') process.exit(0)
     process.stderr.write(`signalbox: the output could not be written (${code}).\n`)
     process.exit(1)

@@ -1,32 +1,34 @@
 import { eastAsianWidth } from 'get-east-asian-width'
 
 /**
- * What the command line writes. Text from outside (names, arguments, errors) may hold terminal commands, line breaks
- * or marks that reverse text. They are written as visible escapes, so a message is always one harmless line.
+ * Writes the output of commands. Text from outside (names, arguments, errors) may have terminal commands, line breaks or
+ * direction marks. The printer writes them as visible escapes, so a message is always one harmless line.
  */
 export interface Printer {
-  /** How wide the terminal on standard output is; undefined where that is no terminal. */
+  /** The width of the terminal on standard output; undefined: standard output is no terminal. */
   readonly columns?: number | undefined
-  /** One line for people, on standard output. */
+  /** Writes one line of text to standard output. */
   line(text: string): void
-  /** One line of JSON for programs, on standard output. */
+  /** Writes one line of JSON. @default to standard output */
   json(value: unknown, to?: 'stdout' | 'stderr'): void
-  /** One line that says what is wrong, on standard error; `code` is that of the error, for programs. */
+  /** Writes the answer of a command to standard output: as JSON, or as one line of text. */
+  answer(asJson: boolean | undefined, value: unknown, line: string): void
+  /** Writes one line about an error to standard error; `code` is the code of the error. */
   problem(text: string, code?: string): void
-  /** One line about what to do next, on standard error, in no colour: it is no error. */
+  /** Writes one line about a next step to standard error, without colour, because it is no error. */
   hint(text: string): void
-  /** Text of several lines that we wrote ourselves, such as help. */
+  /** Writes text of several lines from our own source, such as help. */
   page(text: string, to?: 'stdout' | 'stderr'): void
 }
 
-/** The part of a stream that printing needs. */
+/** The part of a stream that a printer uses. */
 export interface Output {
   readonly isTTY?: boolean
   readonly columns?: number
   write(text: string): unknown
 }
 
-/** Makes a printer; colour only on a terminal, and never with NO_COLOR set. */
+/** Creates a printer. It uses colour only on a terminal, and never if NO_COLOR is set. */
 export function createPrinter(
   stdout: Output = process.stdout,
   stderr: Output = process.stderr,
@@ -34,11 +36,14 @@ export function createPrinter(
 ): Printer {
   const colour = stderr.isTTY === true && !env.NO_COLOR
   const prefix = colour ? '\u001b[31msignalbox:\u001b[39m ' : 'signalbox: '
+  const line = (text: string) => void stdout.write(`${escapeText(text)}\n`)
+  const json: Printer['json'] = (value, to = 'stdout') =>
+    void (to === 'stdout' ? stdout : stderr).write(`${escapeText(JSON.stringify(value))}\n`)
   return {
     columns: stdout.isTTY === true ? stdout.columns || undefined : undefined,
-    line: (text) => void stdout.write(`${escapeText(text)}\n`),
-    json: (value, to = 'stdout') =>
-      void (to === 'stdout' ? stdout : stderr).write(`${escapeText(JSON.stringify(value))}\n`),
+    line,
+    json,
+    answer: (asJson, value, text) => (asJson ? json(value) : line(text)),
     problem: (text) => void stderr.write(`${prefix}${escapeText(inOneLine(text))}\n`),
     hint: (text) => void stderr.write(`signalbox: ${escapeText(inOneLine(text))}\n`),
     page: (text, to = 'stdout') => {
@@ -48,7 +53,7 @@ export function createPrinter(
   }
 }
 
-/** The same printer for `--json`: a problem is a line of JSON too, `{"code":…,"message":…}`. */
+/** Returns the printer for `--json`: it writes an error as a line of JSON, `{"code":…,"message":…}`. */
 export function withJsonProblems(printer: Printer): Printer {
   return {
     ...printer,
@@ -61,13 +66,12 @@ function inOneLine(text: string): string {
 }
 
 /**
- * Control characters, line and paragraph separators, marks without a shape (they reorder or hide text) and lone
- * surrogates. Format characters include the joiners that some scripts and emoji need; losing those in a terminal is
- * the smaller harm.
+ * Control characters, line and paragraph separators, format characters (they reorder or hide text) and lone surrogates.
+ * Format characters include the joiners of some scripts and emoji. To escape these too is the smaller harm.
  */
 const unsafe = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu
 
-/** The text with all that a terminal might obey written as `\uXXXX`, which is also how JSON would write it. */
+/** Writes unsafe characters as `\uXXXX`, as JSON does. */
 export function escapeText(text: string): string {
   return text.replace(unsafe, (character) => {
     let escaped = ''
@@ -79,19 +83,19 @@ export function escapeText(text: string): string {
 }
 
 /**
- * A progress bar, on one line of standard error that is overwritten and removed at the end:
+ * A progress bar on one line of standard error. It overwrites the line and removes it at the end:
  *
  *     retry  [##########----------]  50 %  1,200 of 2,400  12 s left
  *
- * Only a terminal gets it. The words are ours, so they hold no terminal commands.
+ * Only a terminal gets the bar. Its text comes from our own source, so it has no terminal commands.
  */
 export interface Progress extends Disposable {
-  /** `total` is undefined as long as it is unknown. */
+  /** `total` undefined: unknown. */
   show(what: string, done: number, total: number | undefined): void
 }
 
 const barWidth = 20
-/** People cannot read faster. */
+/** The shortest time between two updates: users cannot read faster. */
 const leastMs = 100
 
 export function createProgress(screen: Output = process.stderr, now: () => number = Date.now): Progress {
@@ -113,7 +117,7 @@ export function createProgress(screen: Output = process.stderr, now: () => numbe
   }
 }
 
-/** The line for one moment. */
+/** Returns the text of the bar. */
 export function lineOf(what: string, done: number, total: number | undefined, elapsedMs: number): string {
   const count = (number: number) => Math.round(number).toLocaleString('en-US')
   if (total === undefined || total <= 0) return `${what}  ${count(done)}`
@@ -121,7 +125,7 @@ export function lineOf(what: string, done: number, total: number | undefined, el
   const full = Math.round(part * barWidth)
   const bar = `[${'#'.repeat(full)}${'-'.repeat(barWidth - full)}]`
   const words = [what, bar, `${Math.floor(part * 100)} %`, `${count(done)} of ${count(total)}`]
-  // No figure is better than a wrong one.
+  // Show no time at the beginning, when the estimate would be wrong.
   if (part > 0.02 && part < 1 && elapsedMs > 1_000)
     words.push(`${Math.ceil(((elapsedMs / part) * (1 - part)) / 1_000)} s left`)
   return words.join('  ')
@@ -130,9 +134,9 @@ export function lineOf(what: string, done: number, total: number | undefined, el
 export type Cell = string | number | null
 
 /**
- * Rows under their heads, in columns that are aligned; numbers stand right. On a terminal no line is longer than it is
- * wide: long cells end in an ellipsis. Elsewhere nothing is cut, because a program or a person may copy it. A head that
- * begins with `=` stands over ids, which are cut last.
+ * Prints rows under their heads, in aligned columns; numbers are aligned to the right. On a terminal no line exceeds its
+ * width: long cells end in an ellipsis. Elsewhere nothing is cut, because a program or a user may copy the text. A head
+ * that begins with `=` is over ids, which are cut last.
  */
 export function printTable(
   printer: Printer,
@@ -142,9 +146,11 @@ export function printTable(
   const names = heads.map((head) => head.replace(/^=/, ''))
   const whole = heads.flatMap((head, at) => (head.startsWith('=') ? [at] : []))
   const texts = rows.map((row) => row.map((cell) => escapeText(cell === null ? '-' : String(cell))))
-  const own = names.map((head, at) => Math.max(widthOf(head), ...texts.map((row) => widthOf(row[at] ?? ''))))
+  const needed = names.map((head, at) =>
+    Math.max(widthOf(head), ...texts.map((row) => widthOf(row[at] ?? ''))),
+  )
   const { columns = Number.POSITIVE_INFINITY } = printer
-  const widths = fitWidths(own, columns - gap.length * (names.length - 1), whole)
+  const widths = fitWidths(needed, columns - gap.length * (names.length - 1), whole)
   const aligns = names.map((_, at) =>
     rows.some((row) => isNumber(row[at])) &&
     rows.every((row) => typeof row[at] !== 'string' || isNumber(row[at]))
@@ -157,7 +163,7 @@ export function printTable(
   }
 }
 
-/** A page of a list as a table, or the words for none; and how to read on. */
+/** Prints a page of a list as a table, or `none`. A hint tells how to read the next page. */
 export function printList<Item>(
   printer: Printer,
   { items, cursor = null }: { readonly items: readonly Item[]; readonly cursor?: string | null },
@@ -172,7 +178,7 @@ export function printList<Item>(
 
 export type Fields = Readonly<Record<string, string | Date | null>>
 
-/** Names and values, null left out. A value may have several lines. */
+/** Prints names and values; null is left out. A value may have several lines. */
 export function printFields(printer: Printer, fields: Fields): void {
   for (const [name, value] of Object.entries(fields)) {
     if (value === null) continue
@@ -181,7 +187,7 @@ export function printFields(printer: Printer, fields: Fields): void {
   }
 }
 
-/** An estimate, such as ~12000, is one too. */
+/** Whether a cell has a number, or an estimate such as ~12000. */
 function isNumber(cell: Cell | undefined): boolean {
   return typeof cell === 'number' || (typeof cell === 'string' && /^~\d+$/.test(cell))
 }
@@ -192,7 +198,7 @@ export function instant(at: number | null): Date | null {
   return at === null ? null : new Date(at)
 }
 
-/** How long ago or ahead, roughly: 12 s, 3 min, 5 h, 2 d. */
+/** Shows a span roughly: 12 s, 3 min, 5 h, 2 d. */
 export function showSpan(ms: number): string {
   const seconds = Math.round(Math.abs(ms) / 1_000)
   if (seconds < 120) return `${seconds} s`
@@ -201,11 +207,11 @@ export function showSpan(ms: number): string {
 }
 
 /**
- * How many cells of a terminal a text takes. Chinese, Japanese and Korean characters, full-width forms and emoji take
- * two; marks that are written over the character before them take none.
+ * The number of terminal cells of a text. Chinese, Japanese and Korean characters, full-width forms and emoji have two;
+ * marks over another character have none.
  */
 export function widthOf(text: string): number {
-  // Names are mostly ASCII, and this is asked for every cell of every frame.
+  // Most names are ASCII, and every cell of every frame is measured.
   if (/^[ -~]*$/.test(text)) return text.length
   let width = 0
   for (const character of text) width += widthOfCharacter(character)
@@ -219,7 +225,7 @@ function widthOfCharacter(character: string): number {
   return zero.test(character) ? 0 : eastAsianWidth(character.codePointAt(0)!)
 }
 
-/** The text in exactly `width` cells: filled with spaces, or cut with an ellipsis. */
+/** Returns the text in exactly `width` cells: filled with spaces, or cut with an ellipsis. */
 export function intoCells(text: string, width: number, align: 'left' | 'right' = 'left'): string {
   const own = widthOf(text)
   if (own <= width) {
@@ -235,11 +241,11 @@ export function intoCells(text: string, width: number, align: 'left' | 'right' =
     kept += character
     used += next
   }
-  // A wide character that did not fit leaves a cell over.
+  // A wide character that did not fit leaves a free cell.
   return `${kept}…${' '.repeat(width - 1 - used)}`
 }
 
-/** A column narrower than this shows nothing that helps. */
+/** A narrower column shows nothing useful. */
 const leastWidth = 4
 
 /**

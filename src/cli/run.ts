@@ -3,18 +3,18 @@ import { isSignalboxError, type SignalboxError } from '../core/errors.ts'
 import { version } from '../core/version.ts'
 import { problemLines } from './config/problems.ts'
 import { createPrinter, type Printer, withJsonProblems } from './print.ts'
-import { addTwins, type Stage, verbs } from './verbs.ts'
+import { addTwins, type CommandContext, verbs } from './verbs.ts'
 
-/** How a run can end; docs/cli.md says the same. */
+/** The exit codes of signalbox, as in docs/cli.md. */
 export const exitCodes = { ok: 0, failure: 1, usage: 2 } as const
 
-/** What the caller may add to a run. */
+/** Options of the caller of `run`. */
 export interface RunHooks {
-  /** Done by `serve` once its configuration is good and before anything is opened. */
+  /** `serve` and `demo` call it after they checked the configuration, before they open anything. */
   readonly prepareServe?: () => Promise<void>
 }
 
-/** Runs one command line (without `node` and the script) and gives its exit code. */
+/** Runs one command line (without `node` and the script). Returns its exit code. */
 export async function run(
   args: readonly string[],
   given: Printer = createPrinter(),
@@ -26,8 +26,8 @@ export async function run(
     exitCode = code
   }
   try {
-    const stage = { printer, endWith, prepareServe: hooks.prepareServe }
-    const program = await createProgram(stage, await verbsFor(args))
+    const context = { printer, endWith, prepareServe: hooks.prepareServe }
+    const program = await createProgram(context, await verbsFor(args))
     await program.parseAsync(args, { from: 'user' })
     return exitCode
   } catch (error) {
@@ -35,14 +35,14 @@ export async function run(
   }
 }
 
-/** Known before the command line is parsed, so that its errors can be JSON too. */
+/** Reads `--json` before the command line is parsed, so that errors of parsing are JSON too. */
 function wantsJson(args: readonly string[]): boolean {
   const end = args.indexOf('--')
   const own = end === -1 ? args : args.slice(0, end)
   return own.includes('--json') || process.env.SIGNALBOX_JSON === 'true'
 }
 
-/** The verbs to load: the named one; all for `completion`, or if a variable may be the twin of any flag. */
+/** The commands to load: the named one; all for `completion`, or if an unknown variable may be the twin of any flag. */
 async function verbsFor(args: readonly string[]): Promise<readonly string[]> {
   const named = args.find((word) => !word.startsWith('-'))
   if (named === undefined) return []
@@ -56,9 +56,9 @@ async function hasUnfamiliarVariable(): Promise<boolean> {
   return unfamiliarVariables(process.env).length > 0
 }
 
-/** The whole command line, with those verbs that are named ready to run; the others are names with a line of help. */
-export async function createProgram(stage: Stage, loaded: readonly string[]): Promise<Command> {
-  const { printer } = stage
+/** Creates the whole command line. Only the commands in `loaded` can run; the others have their line of help. */
+export async function createProgram(context: CommandContext, loaded: readonly string[]): Promise<Command> {
+  const { printer } = context
   const program = new Command('signalbox')
     .description('Keeps a fleet of workers from colliding.')
     .usage('<command> [options]')
@@ -69,12 +69,12 @@ export async function createProgram(stage: Stage, loaded: readonly string[]): Pr
         '\n`signalbox <command> --help` has examples of each, with all flags and their twins in the environment.',
     )
   for (const { name, about, group, load } of verbs) {
-    const command = loaded.includes(name) ? await load(stage) : new Command(name)
+    const command = loaded.includes(name) ? await load(context) : new Command(name)
     program.addCommand(command.description(about).helpGroup(group))
   }
   for (const command of program.commands) addTwins(command, [command.name()])
   for (const command of everyCommand(program)) {
-    // Every line that commander writes passes the printer; it throws instead of ending the process.
+    // Commander writes through the printer, and throws instead of ending the process.
     command
       .exitOverride()
       .helpOption('-h, --help', 'print this help')
@@ -89,13 +89,13 @@ export async function createProgram(stage: Stage, loaded: readonly string[]): Pr
   return program
 }
 
-/** A command and all below it. */
+/** Lists a command and all its subcommands. */
 export function everyCommand(command: Command): readonly Command[] {
   return [command, ...command.commands.flatMap(everyCommand)]
 }
 
 function exitCodeOf(error: unknown, printer: Printer): number {
-  // Commander has already said what was wrong; help that was asked for and the version are no errors.
+  // Commander has already printed the error. Help and version are no errors.
   if (error instanceof CommanderError) {
     return error.code === 'commander.help' || error.exitCode !== 0 ? exitCodes.usage : exitCodes.ok
   }
@@ -104,40 +104,40 @@ function exitCodeOf(error: unknown, printer: Printer): number {
       printer.problem(line + causeOf(error) + adviceFor(error), error.code)
     return error.code === 'invalid_argument' ? exitCodes.usage : exitCodes.failure
   }
-  // Not foreseen, so a bug: the stack is what a report needs.
+  // An unexpected error is a bug, and a bug report needs the stack.
   printer.problem(error instanceof Error ? (error.stack ?? error.message) : String(error), 'internal')
   return exitCodes.failure
 }
 
-/** Advice for a person at a shell. */
+/** Advice for a user at a shell. */
 function adviceFor({ code }: SignalboxError): string {
   return code === 'unauthorized'
     ? ' Set SIGNALBOX_TOKEN. `signalbox token create` creates tokens: on a server with an admin token, or on its database (--database) without one.'
     : ''
 }
 
-/** The message of the database: a person at a shell has no other way to see it. */
+/** The message of the database, which a user at a shell sees nowhere else. */
 function causeOf({ code, message, cause }: SignalboxError): string {
   if (!(cause instanceof Error) || !['store_unavailable', 'store_busy'].includes(code)) return ''
-  // A refused connection to a name with several addresses has no message.
-  const said = cause.message || String((cause as { code?: unknown }).code ?? '')
-  return said === '' || message.includes(said) ? '' : ` (${said})`
+  // A refused connection to a name with several addresses has only a code.
+  const reason = cause.message || String((cause as { code?: unknown }).code ?? '')
+  return reason === '' || message.includes(reason) ? '' : ` (${reason})`
 }
 
-/** A description may end in "(default: …)" itself, where that is words and no value. */
-const ownDefault = / \(default: ([^()]*)\)$/
+/** A description may end in "(default: …)" itself, if the default is described and not a value. */
+const describedDefault = / \(default: ([^()]*)\)$/
 
-/** A flag in the help: what it does, what it may be, what it is unless it is given, and its twin in the environment. */
+/** Describes a flag for the help: its purpose, values, default and variable. */
 function describeOption(option: Option): string {
   const { description, argChoices, defaultValueDescription, defaultValue, envVar } = option
   const takesValue = option.required || option.optional
   const value = takesValue && defaultValue !== undefined ? String(defaultValue) : undefined
-  const fallback = defaultValueDescription || value || ownDefault.exec(description)?.[1]
+  const fallback = defaultValueDescription || value || describedDefault.exec(description)?.[1]
   const about = [
     ...(argChoices ? [`one of ${argChoices.join(', ')}`] : []),
     ...(fallback === undefined ? [] : [`default: ${fallback}`]),
     ...(envVar === undefined ? [] : [`env: ${envVar}`]),
   ]
-  const does = description.replace(ownDefault, '')
-  return about.length === 0 ? does : `${does} (${about.join('; ')})`
+  const purpose = description.replace(describedDefault, '')
+  return about.length === 0 ? purpose : `${purpose} (${about.join('; ')})`
 }

@@ -1,9 +1,9 @@
 /**
- * SIGINT and SIGTERM, as a server obeys them: the first asks it to stop, the second ends it at once, and so does a stop
- * that takes too long. Both are heard from the start, so that none is lost while a store is being opened.
+ * SIGINT and SIGTERM of a server. The first signal starts the stop. A second signal ends the process at once, and so does
+ * a stop that takes too long. The listeners exist from the start, so that no signal is lost while a store opens.
  *
- * One Ctrl+C may come twice: the terminal sends it to all its processes, and `npm start` passes it on to its child. So a
- * signal of the same kind right after the first is the same one.
+ * One Ctrl+C may arrive twice: the terminal sends it to all its processes, and `npm start` forwards it to its child. So
+ * the same signal shortly after the first counts as the first.
  */
 export interface StopSignal {
   readonly isAsked: boolean
@@ -11,10 +11,10 @@ export interface StopSignal {
   readonly asked: Promise<NodeJS.Signals>
 }
 
-/** Sooner than a person presses a key again. */
+/** Shorter than the time between two key presses of a user. */
 const echoMs = 500
 
-/** `force` must not come back. `limitMs` runs from the first signal. */
+/** `force` must not return. `limitMs` starts at the first signal. */
 export function listenForStop(limitMs: number, force: (why: string) => never): StopSignal {
   let first: { readonly signal: NodeJS.Signals; readonly at: number } | undefined
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>()
@@ -25,8 +25,7 @@ export function listenForStop(limitMs: number, force: (why: string) => never): S
       force('A second signal arrived')
     }
     first = { signal, at }
-    // It must not keep a process that has nothing else to do, but it outlives the server on purpose: whatever still
-    // holds the process then is ended by it.
+    // The timer keeps no process alive. But it outlives the server, so that it ends a process that something still holds.
     setTimeout(() => force('Closing took too long'), limitMs).unref()
     resolve(signal)
   }

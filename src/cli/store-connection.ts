@@ -1,11 +1,11 @@
 /**
- * One connection by the database's own driver, beside the store: what a store writes when it is opened is not written,
- * and nothing but the commit takes time.
+ * A connection by the database's own driver. Unlike a store, it writes nothing when it opens, and a measurement has only
+ * the time of the database.
  */
 export interface StoreConnection extends AsyncDisposable {
-  /** How an INSERT of two values writes them. */
+  /** The placeholders of two values of an INSERT. */
   readonly twoValues: string
-  /** The rows. A statement with values is prepared once. */
+  /** Returns the rows. A statement with values is prepared once. */
   query(sql: string, values?: readonly unknown[]): Promise<readonly Readonly<Record<string, unknown>>[]>
 }
 
@@ -17,7 +17,7 @@ export async function connectStore(database: string, timeoutMs?: number): Promis
     : connectPostgres(new URL(database), timeoutMs)
 }
 
-/** As durable as Signalbox's own connection. */
+/** Uses the same durability as Signalbox. */
 async function connectSqlite(database: string): Promise<StoreConnection> {
   const { DatabaseSync } = await import('node:sqlite')
   const [path, query = ''] = database.replace(/^sqlite:/, '').split('?', 2)
@@ -39,8 +39,8 @@ async function connectSqlite(database: string): Promise<StoreConnection> {
 async function connectPostgres(url: URL, timeoutMs: number | undefined): Promise<StoreConnection> {
   const { Client } = (await import('pg')).default
   const schema = url.searchParams.get('schema')
-  // Ours, not the driver's.
-  for (const ours of ['schema', 'pool']) url.searchParams.delete(ours)
+  // The driver does not know these parameters of Signalbox.
+  for (const name of ['schema', 'pool']) url.searchParams.delete(name)
   const limits = { connectionTimeoutMillis: timeoutMs, query_timeout: timeoutMs }
   const client = new Client({ connectionString: url.href, ...(timeoutMs && limits) })
   client.on('error', () => undefined)

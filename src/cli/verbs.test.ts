@@ -15,9 +15,9 @@ async function createStage() {
     { write: (text: string) => (written.err += text) },
     {},
   )
-  const stage = { printer, endWith: () => undefined, prepareServe: undefined }
+  const context = { printer, endWith: () => undefined, prepareServe: undefined }
   const program = await createProgram(
-    stage,
+    context,
     verbs.map(({ name }) => name),
   )
   const called: { command: string; opts: Record<string, unknown> }[] = []

@@ -3,8 +3,8 @@ import { invalidArgument } from '../core/errors.ts'
 import { show } from '../core/options.ts'
 import type { Printer } from './print.ts'
 
-/** What a command is made with. */
-export interface Stage {
+/** The parts that commands use. */
+export interface CommandContext {
   readonly printer: Printer
   /** Sets the exit code of a command that ends without an error. */
   readonly endWith: (exitCode: number) => void
@@ -16,106 +16,106 @@ export interface Stage {
 export interface Verb {
   readonly name: string
   readonly about: string
-  /** Its heading in the help. */
+  /** Its group in the help. */
   readonly group: string
-  load(stage: Stage): Promise<Command>
+  load(context: CommandContext): Promise<Command>
 }
 
-/** Every command. A command is loaded when it is named, so that the help starts fast. */
+/** All commands. A command loads only when the command line names it, so that the help starts fast. */
 export const verbs: readonly Verb[] = [
   ...under('Run it:', {
     serve: [
       'run the server until it gets SIGINT (Ctrl+C) or SIGTERM',
-      (stage) => import('./commands/serve.ts').then((of) => of.serveCommand(stage)),
+      (context) => import('./commands/serve.ts').then((of) => of.serveCommand(context)),
     ],
     demo: [
       'run a server with a small example fleet',
-      (stage) => import('./commands/demo.ts').then((of) => of.demoCommand(stage)),
+      (context) => import('./commands/demo.ts').then((of) => of.demoCommand(context)),
     ],
     config: [
       'show the configuration',
-      (stage) => import('./commands/serve.ts').then((of) => of.configCommand(stage)),
+      (context) => import('./commands/serve.ts').then((of) => of.configCommand(context)),
     ],
     doctor: [
       'report weak settings and problems, here or on a server; changes nothing',
-      (stage) => import('./commands/doctor.ts').then((of) => of.doctorCommand(stage)),
+      (context) => import('./commands/doctor.ts').then((of) => of.doctorCommand(context)),
     ],
   }),
   ...under('The database:', {
     migrate: [
       'migrate the schema of a database, show its state, or print its SQL',
-      (stage) => import('./commands/database.ts').then((of) => of.migrateCommand(stage)),
+      (context) => import('./commands/database.ts').then((of) => of.migrateCommand(context)),
     ],
     copy: [
       'copy all data from one database to an empty one, and verify it',
-      (stage) => import('./commands/database.ts').then((of) => of.copyCommand(stage)),
+      (context) => import('./commands/database.ts').then((of) => of.copyCommand(context)),
     ],
     token: [
       'create, list and revoke access tokens',
-      (stage) => import('./commands/token.ts').then((of) => of.tokenCommand(stage)),
+      (context) => import('./commands/token.ts').then((of) => of.tokenCommand(context)),
     ],
   }),
   ...under('Jobs:', {
-    add: ['add a job', (stage) => import('./commands/jobs/jobs.ts').then((of) => of.addCommand(stage))],
+    add: ['add a job', (context) => import('./commands/jobs/jobs.ts').then((of) => of.addCommand(context))],
     jobs: [
       'show and search jobs; retry, cancel or delete one or many',
-      (stage) => import('./commands/jobs/jobs.ts').then((of) => of.jobsCommand(stage)),
+      (context) => import('./commands/jobs/jobs.ts').then((of) => of.jobsCommand(context)),
     ],
     queues: [
       'show queues, pause and resume them, and set their limits',
-      (stage) => import('./commands/jobs/queues.ts').then((of) => of.queuesCommand(stage)),
+      (context) => import('./commands/jobs/queues.ts').then((of) => of.queuesCommand(context)),
     ],
     workers: [
       'show the workers of all processes; quiet, resume and stop them',
-      (stage) => import('./commands/jobs/workers.ts').then((of) => of.workersCommand(stage)),
+      (context) => import('./commands/jobs/workers.ts').then((of) => of.workersCommand(context)),
     ],
     schedules: [
       'list, set, pause, resume, run and remove schedules',
-      (stage) => import('./commands/jobs/schedules.ts').then((of) => of.schedulesCommand(stage)),
+      (context) => import('./commands/jobs/schedules.ts').then((of) => of.schedulesCommand(context)),
     ],
   }),
   ...under('Locks, guards, changes, nodes, tasks:', {
     lock: [
       'run a command while a lock is held',
-      (stage) => import('./commands/locks.ts').then((of) => of.lockCommand(stage)),
+      (context) => import('./commands/locks.ts').then((of) => of.lockCommand(context)),
     ],
     locks: [
       'show holders and waiters of locks, and evict them',
-      (stage) => import('./commands/locks.ts').then((of) => of.locksCommand(stage)),
+      (context) => import('./commands/locks.ts').then((of) => of.locksCommand(context)),
     ],
     once: [
       'run a command once per key, over all machines',
-      (stage) => import('./commands/locks.ts').then((of) => of.onceCommand(stage)),
+      (context) => import('./commands/locks.ts').then((of) => of.onceCommand(context)),
     ],
     monitor: [
       'list and replay notifications, explain decisions, test channels, encrypt their secrets',
-      (stage) => import('./commands/monitor.ts').then((of) => of.monitorCommand(stage)),
+      (context) => import('./commands/monitor.ts').then((of) => of.monitorCommand(context)),
     ],
     alerts: [
       'list alerts, alert a channel of problems, test it',
-      (stage) => import('./commands/monitor.ts').then((of) => of.alertsCommand(stage)),
+      (context) => import('./commands/monitor.ts').then((of) => of.alertsCommand(context)),
     ],
     nodes: [
       'show the nodes that do tasks, drain and cordon them',
-      (stage) => import('./commands/dispatch.ts').then((of) => of.nodesCommand(stage)),
+      (context) => import('./commands/dispatch.ts').then((of) => of.nodesCommand(context)),
     ],
     tasks: [
       'show tasks, cancel them, and explain why one waits',
-      (stage) => import('./commands/dispatch.ts').then((of) => of.tasksCommand(stage)),
+      (context) => import('./commands/dispatch.ts').then((of) => of.tasksCommand(context)),
     ],
   }),
   ...under('Look and measure:', {
     top: [
       'a live view of queues, locks, nodes, workers and tasks',
-      (stage) => import('./commands/top.ts').then((of) => of.topCommand(stage)),
+      (context) => import('./commands/top.ts').then((of) => of.topCommand(context)),
     ],
     bench: [
       'measure your database and this machine',
-      (stage) => import('./commands/bench.ts').then((of) => of.benchCommand(stage)),
+      (context) => import('./commands/bench.ts').then((of) => of.benchCommand(context)),
     ],
     completion: [
       'print a script that lets your shell complete commands and flags',
-      (stage) => import('./commands/completion.ts').then((of) => of.completionCommand(stage)),
+      (context) => import('./commands/completion.ts').then((of) => of.completionCommand(context)),
     ],
   }),
 ]
@@ -128,45 +128,45 @@ function under(
 }
 
 /**
- * Every flag has a twin in the environment, which counts where the flag was not given. Settings have theirs from their
- * table (`--database` is SIGNALBOX_DATABASE), and so have those flags that mean the same everywhere; any other flag is
- * called by its command: `jobs ls --limit` is SIGNALBOX_JOBS_LS_LIMIT.
+ * Every flag has a twin: an environment variable that counts if the flag is not given. The table of settings names the
+ * twins of settings (`--database`: SIGNALBOX_DATABASE). This table names the twins of flags with one meaning everywhere.
+ * The twin of any other flag has the name of its command: `jobs ls --limit` is SIGNALBOX_JOBS_LS_LIMIT.
  */
-const shared: Readonly<Record<string, string>> = {
+const sharedTwins: Readonly<Record<string, string>> = {
   url: 'SIGNALBOX_URL',
   namespace: 'SIGNALBOX_NAMESPACE',
   json: 'SIGNALBOX_JSON',
 }
 
-/** Gives every flag of a command, and of those below it, its twin. */
+/** Adds twins to the flags of a command and of its subcommands. */
 export function addTwins(command: Command, path: readonly string[] = []): void {
   for (const option of command.options) {
     const name = option.attributeName()
-    // What has one already is a setting, which is looked up with all its sources; the switch for JSON is read here too,
-    // since commands that take every setting answer by it.
+    // A flag with a variable is a setting, which config.ts reads from all its sources. Only `--json` is also read here,
+    // because the commands use its flag.
     const isSetting = option.envVar !== undefined
-    option.envVar ??= shared[name] ?? twinOf(path, option)
-    // `serverOf` chooses between the server and the database that are named.
-    if ((!isSetting || name === 'json') && name !== 'url') listen(command, option, option.envVar)
+    option.envVar ??= sharedTwins[name] ?? twinOf(path, option)
+    // `serverOf` reads SIGNALBOX_URL, because a flag for a store takes precedence over it.
+    if ((!isSetting || name === 'json') && name !== 'url') readFromTwin(command, option, option.envVar)
   }
   for (const sub of command.commands) addTwins(sub, [...path, sub.name()])
 }
 
-/** `--no-wait` of `lock` is SIGNALBOX_LOCK_WAIT, as it is the opposite that is asked for. */
+/** The twin of `lock --no-wait` is SIGNALBOX_LOCK_WAIT, with the opposite value. */
 function twinOf(path: readonly string[], option: Option): string {
   const words = [...path, option.name().replace(/^no-/, '')].join('-')
   return `SIGNALBOX_${words.replaceAll('-', '_').toUpperCase()}`
 }
 
-/** Commander emits this when the variable is set and the flag is not given. */
-function listen(command: Command, option: Option, variable: string): void {
+/** Sets the option from its variable. Commander emits the event if the variable is set and the flag is not given. */
+function readFromTwin(command: Command, option: Option, variable: string): void {
   command.on(`optionEnv:${option.name()}`, () => {
-    const value = readTwin(option, variable, process.env[variable] ?? '')
+    const value = parseTwin(option, variable, process.env[variable] ?? '')
     command.setOptionValueWithSource(option.attributeName(), value, 'env')
   })
 }
 
-function readTwin(option: Option, variable: string, given: string): unknown {
+function parseTwin(option: Option, variable: string, given: string): unknown {
   const refuse = (allowed: string) => invalidArgument(`${variable} must be ${allowed}, not ${show(given)}.`)
   if (option.isBoolean() || option.negate) {
     if (given !== 'true' && given !== 'false') throw refuse('true or false')

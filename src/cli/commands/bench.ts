@@ -8,9 +8,9 @@ import { resolveGiven } from '../config/config.ts'
 import { addStoreFlags, sourcesOf } from '../config/flags.ts'
 import { nameOfDatabase } from '../config/value-kinds.ts'
 import { createProgress, printTable } from '../print.ts'
-import type { Stage } from '../verbs.ts'
+import type { CommandContext } from '../verbs.ts'
+import { CliCommand, requireDatabase } from './cli-command.ts'
 import { Interrupted } from './locked-child.ts'
-import { requireDatabase, Verb } from './place.ts'
 
 const modules = ['jobs', 'locks', 'once'] as const
 type BenchModule = (typeof modules)[number]
@@ -20,12 +20,12 @@ interface BenchFlags {
   readonly json?: boolean
 }
 
-/** The number of cases of a module, the raw one included. */
+/** The number of cases of a module, with the raw case. */
 const caseCounts: Readonly<Record<BenchModule, number>> = { jobs: 7, locks: 4, once: 4 }
 
-/** `signalbox bench MODULE`: what this machine and this database can do, in a separate namespace. */
-export function benchCommand({ printer, endWith }: Stage): Command {
-  const command = new Verb('bench')
+/** `signalbox bench MODULE`: measures this machine and a database, in a separate namespace. */
+export function benchCommand({ printer, endWith }: CommandContext): Command {
+  const command = new CliCommand('bench')
     .addArgument(new Argument('<module>', 'what to measure').choices(modules))
     .option('--seconds <number>', 'the duration, roughly', '10')
     .option('--json', 'answer with one line of JSON')
@@ -43,10 +43,10 @@ export function benchCommand({ printer, endWith }: Stage): Command {
         endWith(error.exitCode)
       })
       if (!measured) return
-      const { lines, place, noRaw } = measured
-      if (json) printer.json({ module, ...place, cases: lines })
+      const { lines, where, noRaw } = measured
+      if (json) printer.json({ module, ...where, cases: lines })
       else {
-        printer.line(`${module} on ${place.redis ?? place.database}, Node ${place.node}, ${place.cpu}`)
+        printer.line(`${module} on ${where.redis ?? where.database}, Node ${where.node}, ${where.cpu}`)
         printTable(printer, ['CASE', 'PER SECOND', 'P50', 'P99', 'RAW', 'WHAT'], lines.map(rowOf))
       }
       if (noRaw !== undefined) printer.problem(`the raw rate could not be measured: ${noRaw}`)
@@ -60,15 +60,15 @@ export function benchCommand({ printer, endWith }: Stage): Command {
 async function measure(command: Command, module: BenchModule, seconds: number) {
   requireDatabase(command, 'bench', 'It cannot measure through a server.')
   const sources = sourcesOf(command)
-  const named = resolveGiven('database', sources)
+  const given = resolveGiven('database', sources)
   const redis = resolveGiven('redis', sources)
-  if (named?.startsWith('memory:'))
+  if (given?.startsWith('memory:'))
     throw invalidArgument(
       'A memory: database stores nothing, so there is nothing to measure. Name another with --database.',
     )
   const tag = `bench-${randomBytes(6).toString('hex')}`
-  const file = named === undefined ? `signalbox-${tag}.db` : undefined
-  const database = named ?? `sqlite:${file}`
+  const file = given === undefined ? `signalbox-${tag}.db` : undefined
+  const database = given ?? `sqlite:${file}`
   const stopping = new AbortController()
   const interrupt = (_: NodeJS.Signals, number: number) => stopping.abort(new Interrupted(128 + number))
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt)
@@ -91,12 +91,12 @@ async function measure(command: Command, module: BenchModule, seconds: number) {
       if (module === 'jobs' || redis === undefined) raw = await measureRaw(bench, database)
     } catch (error) {
       bench.signal.throwIfAborted()
-      // Such as without the right to create a table.
+      // Such as a user without the right to create a table.
       noRaw = (error as Error).message
     }
     try {
       const lines = await run(bench, box, raw)
-      return { lines, noRaw, place: placeOf(database, module === 'jobs' ? undefined : redis) }
+      return { lines, noRaw, where: describeMachine(database, module === 'jobs' ? undefined : redis) }
     } finally {
       await forget(box)
     }
@@ -106,7 +106,7 @@ async function measure(command: Command, module: BenchModule, seconds: number) {
   }
 }
 
-function placeOf(database: string, redis: string | undefined) {
+function describeMachine(database: string, redis: string | undefined) {
   return {
     database: nameOfDatabase(database),
     redis: redis === undefined ? null : nameOfDatabase(redis),

@@ -1,16 +1,18 @@
-import { Argument, Command } from 'commander'
-import type { Stage } from '../verbs.ts'
+import { Argument, type Command } from 'commander'
+import type { CommandContext } from '../verbs.ts'
+import { CliCommand } from './cli-command.ts'
 
 const shells = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof shells)[number]
 
-/** `signalbox completion SHELL`: a script that lets a shell complete commands and flags, made from the commands themselves. */
-export function completionCommand({ printer }: Stage): Command {
-  const command = new Command('completion')
+/** `signalbox completion SHELL`: prints a script, generated from the commands, that lets a shell complete commands and flags. */
+export function completionCommand({ printer }: CommandContext): Command {
+  const command = new CliCommand('completion')
     .addArgument(new Argument('<shell>', 'your shell').choices(shells))
-    .addHelpText(
-      'after',
-      '\nExamples:\n  source <(signalbox completion bash)\n  signalbox completion zsh > ~/.zfunc/_signalbox\n  signalbox completion fish > ~/.config/fish/completions/signalbox.fish',
+    .exampleLines(
+      'source <(signalbox completion bash)',
+      'signalbox completion zsh > ~/.zfunc/_signalbox',
+      'signalbox completion fish > ~/.config/fish/completions/signalbox.fish',
     )
     .option('--json', 'print one line of JSON')
     .action((shell: Shell, { json }: { readonly json?: boolean }) => {
@@ -21,10 +23,13 @@ export function completionCommand({ printer }: Stage): Command {
   return command
 }
 
-/** What may follow each command, by its words; and each flag that takes one of a few words, by those and itself. */
-export type CompletionWords = ReadonlyMap<string, readonly string[]>
+/**
+ * The words that may follow each command, such as `jobs ls`. A flag with a list of values has its own entry, such as
+ * `jobs ls --state`.
+ */
+type CompletionWords = ReadonlyMap<string, readonly string[]>
 
-export function wordsOf(program: Command): CompletionWords {
+function wordsOf(program: Command): CompletionWords {
   const words = new Map<string, readonly string[]>()
   const visit = (command: Command, path: string) => {
     const flags = command.options.flatMap(({ long }) => long ?? [])
@@ -45,7 +50,7 @@ function scriptFor(shell: Shell, words: CompletionWords): string {
   return shell === 'bash' ? lookup + bashTail : `#compdef signalbox\n${lookup}${zshTail}`
 }
 
-/** The words before the one that is typed, without flags, are the command; a flag right before it may have words too. */
+/** The words before the typed word, without flags, are the command. If a flag precedes the typed word, its values complete it. */
 const bashTail = `_signalbox() {
   local place="" word at
   for ((at = 1; at < COMP_CWORD; at++)); do
@@ -60,7 +65,7 @@ const bashTail = `_signalbox() {
 complete -o default -F _signalbox signalbox
 `
 
-/** Not `path`, which is PATH to zsh. */
+/** The variable is not called `path`, because in zsh that is PATH. */
 const zshTail = `_signalbox() {
   local place="" word at
   for ((at = 2; at < CURRENT; at++)); do
@@ -80,7 +85,7 @@ function fishScript(words: CompletionWords): string {
   const lines = [...words]
     .filter(([path]) => !path.includes(' --'))
     .map(([path, next]) => {
-      // The words that lead here, and none of those that lead on.
+      // Applies after the words of this command, and before the name of a subcommand.
       const here = path.split(' ').map((word) => `__fish_seen_subcommand_from ${word}`)
       const depth = path.split(' ').length
       const below = paths

@@ -1,4 +1,4 @@
-import { Argument, Command } from 'commander'
+import { Argument, type Command } from 'commander'
 import type { CopyNews, CopyPlan, CopyReport } from '../../copy/index.ts'
 import { invalidArgument } from '../../core/errors.ts'
 import { whole } from '../../core/options.ts'
@@ -6,30 +6,32 @@ import type { AppliedMigration, MigrationStatus, Migrator } from '../../storage/
 import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase, numberOr, spanOf } from '../config/value-kinds.ts'
 import { createProgress, type Printer, type Progress } from '../print.ts'
-import type { Stage } from '../verbs.ts'
-import { requireDatabase, Verb } from './place.ts'
+import type { CommandContext } from '../verbs.ts'
+import { CliCommand, requireDatabase } from './cli-command.ts'
 
 const actions = ['up', 'status', 'sql'] as const
 type Action = (typeof actions)[number]
 
-/** `signalbox migrate up|status|sql`: brings a database's schema up to date, says where it stands, prints the steps. */
-export function migrateCommand({ printer, endWith }: Stage): Command {
-  const command = new Command('migrate')
+/** `signalbox migrate up|status|sql`: migrates the schema of a database, shows its state, or prints the SQL. */
+export function migrateCommand({ printer, endWith }: CommandContext): Command {
+  const command = new CliCommand('migrate')
     .addArgument(new Argument('<action>', 'what to do').choices(actions))
     .option('--json', 'print one line of JSON')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox migrate up\n  signalbox migrate status || signalbox migrate up\n  SIGNALBOX_DATABASE=postgres://app@db/shop signalbox migrate up --json\n  signalbox migrate sql --database mysql://db/shop > schema.sql',
+    .exampleLines(
+      'signalbox migrate up',
+      'signalbox migrate status || signalbox migrate up',
+      'SIGNALBOX_DATABASE=postgres://app@db/shop signalbox migrate up --json',
+      'signalbox migrate sql --database mysql://db/shop > schema.sql',
     )
     .action(async (action: Action, { json = false }: { readonly json?: boolean }) => {
       requireDatabase(command, 'migrate', 'A server brings its own schema up to date when it starts.')
-      // Exit code 1 says "not up to date" to the shell; that is an answer, so nothing is written to standard error.
+      // Exit code 1 means "not up to date". That is an answer, not an error, so standard error stays empty.
       if (!(await migrate(action, resolveDatabase(command), json, printer))) endWith(1)
     })
   return addDatabaseFlags(command)
 }
 
-/** Whether this version of Signalbox may work on the database. */
+/** Returns whether this version of Signalbox can use the database. */
 async function migrate(action: Action, database: string, json: boolean, printer: Printer): Promise<boolean> {
   // Imported here, so that other commands and the help do not load an engine first.
   const { beforeBaseline, copyMark, openMigrator } = await import('../../storage/index.ts')
@@ -63,7 +65,7 @@ async function migrate(action: Action, database: string, json: boolean, printer:
   }
 }
 
-/** Steps that touch every row of a large table take their time. */
+/** Shows the progress, because a step that writes every row of a large table takes long. */
 async function upWithProgress(migrator: Migrator): Promise<readonly AppliedMigration[]> {
   using progress = createProgress()
   return await migrator.up(({ name, number }, at, count) =>
@@ -101,9 +103,9 @@ interface CopyFlags {
   readonly json?: boolean
 }
 
-/** `signalbox copy FROM TO`: moves everything to a database of another engine, and proves that it is there. */
-export function copyCommand({ printer }: Stage): Command {
-  return new Verb('copy')
+/** `signalbox copy FROM TO`: copies everything to a database of another engine, and verifies the copy. */
+export function copyCommand({ printer }: CommandContext): Command {
+  return new CliCommand('copy')
     .argument('<from>', 'the database to read: sqlite:FILE, postgres://…, mysql://… or env:NAME')
     .argument('<to>', 'the database to fill')
     .option('--wait <span>', 'how long to wait for the leases of crashed workers', '60s')
@@ -145,32 +147,32 @@ export function copyCommand({ printer }: Stage): Command {
     )
 }
 
-/** `env:NAME` stands for what that variable holds: an address with a password has no place on a command line. */
+/** Replaces `env:NAME` by that variable, because an address with a password must not be on a command line. */
 function addressOf(argument: string, address: string): string {
   const [, name] = /^env:(\w+)$/.exec(address) ?? []
   if (name === undefined) return address
-  const held = process.env[name]
-  if (held) return held
+  const value = process.env[name]
+  if (value) return value
   throw invalidArgument(`${argument} is ${address}, but the variable ${name} is not set.`)
 }
 
-/** A bar on a terminal; with --json an object now and then, on standard output. */
+/** Shows the progress: a bar on a terminal, or with --json a line about once a second. */
 function createNewsPrinter(json: boolean, printer: Printer): Disposable & { show(news: CopyNews): void } {
   let bar: Progress | undefined
   let phase = ''
-  let toldAt = 0
+  let printedAt = 0
   return {
     show(news) {
       if (news.phase !== phase) {
         bar?.[Symbol.dispose]()
-        // One for each phase, for what is left is reckoned from its beginning.
+        // One bar for each phase, because the bar estimates the rest from its own beginning.
         bar = createProgress()
       }
-      const isNews = news.phase !== phase || performance.now() - toldAt > 1_000
+      const isDue = news.phase !== phase || performance.now() - printedAt > 1_000
       phase = news.phase
       if (!json) showNews(bar!, news)
-      else if (isNews || (news.phase !== 'waiting' && news.rows === news.total)) {
-        toldAt = performance.now()
+      else if (isDue || (news.phase !== 'waiting' && news.rows === news.total)) {
+        printedAt = performance.now()
         printer.json({ event: 'progress', ...news })
       }
     },

@@ -6,8 +6,8 @@ import { invalidArgument } from '../../core/errors.ts'
 import { spanOf } from '../config/value-kinds.ts'
 import type { Printer } from '../print.ts'
 import { listenForStop } from '../signals.ts'
-import type { Stage } from '../verbs.ts'
-import { Verb } from './place.ts'
+import type { CommandContext } from '../verbs.ts'
+import { CliCommand } from './cli-command.ts'
 
 interface DemoFlags {
   readonly port: string
@@ -16,12 +16,12 @@ interface DemoFlags {
   readonly json?: boolean
 }
 
-/** Stopping is a matter of seconds; what still hangs then is ended by force. */
+/** If the demo has not stopped after this time, the process exits. */
 const forceAfterMs = 20_000
 
-/** `signalbox demo`: a server with a small fleet that makes every view of its dashboard live. */
-export function demoCommand({ printer, prepareServe }: Stage): Command {
-  const command = new Verb('demo')
+/** `signalbox demo`: runs a server with a small fleet that fills every view of its dashboard. */
+export function demoCommand({ printer, prepareServe }: CommandContext): Command {
+  return new CliCommand('demo')
     .option('--port <number>', 'the port to listen on; 0 takes any', '7420')
     .option('--database <url>', 'the database (default: a SQLite file that is removed at the end)')
     .option('--for <span>', 'stop after this time, such as 10m')
@@ -33,12 +33,11 @@ export function demoCommand({ printer, prepareServe }: Stage): Command {
         throw invalidArgument('--port must be a number from 0 to 65535.')
       const spanMs = spanOf('--for', flags.for, { min: 1, max: 2_147_483_647 })
       await prepareServe?.()
-      await play(flags, spanMs, printer)
+      await runDemo(flags, spanMs, printer)
     })
-  return command
 }
 
-async function play(
+async function runDemo(
   { port, database, json }: DemoFlags,
   spanMs: number | undefined,
   printer: Printer,

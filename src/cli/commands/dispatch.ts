@@ -14,12 +14,12 @@ import {
   printTable,
   showSpan,
 } from '../print.ts'
-import type { Stage } from '../verbs.ts'
-import { type Flags, openPlace, type PlaceFlags, Verb } from './place.ts'
+import type { CommandContext } from '../verbs.ts'
+import { type BoxFlags, CliCommand, type Flags } from './cli-command.ts'
 
-/** `signalbox tasks ls|show|cancel|explain`: the tasks that nodes do. */
-export function tasksCommand({ printer }: Stage): Command {
-  return new Verb('tasks').group(
+/** `signalbox tasks ls|show|cancel|explain`: shows and cancels tasks of nodes. */
+export function tasksCommand({ printer }: CommandContext): Command {
+  return new CliCommand('tasks').group(
     listTasksCommand(printer),
     showTaskCommand(printer),
     cancelTaskCommand(printer),
@@ -32,22 +32,20 @@ const statuses: readonly TaskStatus[] = ['waiting', 'assigned', 'running', 'comp
 
 type ListFlags = Flags<'cursor'> & { readonly status?: TaskStatus; readonly limit: string }
 
-function listTasksCommand(printer: Printer): Verb {
-  const command = new Verb('ls', 'list tasks, newest first')
+function listTasksCommand(printer: Printer): CliCommand {
+  return new CliCommand('ls', 'list tasks, newest first')
     .addOption(new Option('--status <status>', 'only this status').choices(statuses))
     .option('--limit <count>', 'the most tasks, up to 500', '50')
     .option('--cursor <id>', 'the cursor of the previous page')
     .examples('tasks ls', 'tasks ls --status waiting --json')
-    .action(async ({ json, status, limit, cursor, ...place }: ListFlags) => {
+    .onBox(async (box, { json, status, limit, cursor }: ListFlags) => {
       const most = whole('--limit', numberOr(limit), { min: 1, max: 500 })
-      await using box = await openPlace(command, place)
       const page = await box.dispatch.tasks({ status, cursor, limit: most })
       if (json) return printer.json(page)
       const now = Date.now()
       const heads = ['=ID', 'STATUS', 'SERVICE', 'NODE', 'ATTEMPT', 'AGE', 'ERROR']
       printList(printer, page, 'No tasks found.', heads, (task) => rowOf(task, now))
     })
-  return command.boxFlags()
 }
 
 function rowOf(task: Task, now: number): readonly Cell[] {
@@ -55,11 +53,11 @@ function rowOf(task: Task, now: number): readonly Cell[] {
   return [taskId, status, service, nodeId, attempt, showSpan(now - submittedAt), error?.message ?? '']
 }
 
-function showTaskCommand(printer: Printer): Verb {
-  return new Verb('show', 'show one task: status, node, requirements, payload')
+function showTaskCommand(printer: Printer): CliCommand {
+  return new CliCommand('show', 'show one task: status, node, requirements, payload')
     .argument('<id>', 'the task')
     .examples('tasks show 01k9z3v8qe0m4t9wq3rb5c7xkd')
-    .onBox(async (box, id: string, { json }: PlaceFlags) => {
+    .onBox(async (box, id: string, { json }: BoxFlags) => {
       const task = await box.dispatch.task(id)
       if (task === undefined)
         throw new SignalboxError(
@@ -98,8 +96,8 @@ function fieldsOf(task: FoundTask): Fields {
   }
 }
 
-function cancelTaskCommand(printer: Printer): Verb {
-  return new Verb('cancel', 'cancel tasks; nodes that run them are asked to stop')
+function cancelTaskCommand(printer: Printer): CliCommand {
+  return new CliCommand('cancel', 'cancel tasks; nodes that run them are asked to stop')
     .argument('<id...>', 'the tasks')
     .option('--reason <text>', 'the reason, shown to the node and to watchers of the task')
     .note('A task that has ended stays as it is.')
@@ -107,18 +105,17 @@ function cancelTaskCommand(printer: Printer): Verb {
     .onBox(async (box, ids: readonly string[], { json, reason }: Flags<'reason'>) => {
       for (const id of ids) {
         const task = await box.dispatch.cancel(id, { reason })
-        if (json) printer.json(task)
-        else printer.line(`${id}  ${task.finishedAt === null ? 'asked to stop' : task.status}`)
+        printer.answer(json, task, `${id}  ${task.finishedAt === null ? 'asked to stop' : task.status}`)
       }
     })
 }
 
-function explainTaskCommand(printer: Printer): Verb {
-  return new Verb('explain')
+function explainTaskCommand(printer: Printer): CliCommand {
+  return new CliCommand('explain')
     .description('explain why a task waits: which requirements nodes fail, and what would let it run')
     .argument('<id>', 'the task')
     .examples('tasks explain 01k9z3v8qe0m4t9wq3rb5c7xkd')
-    .onBox(async (box, id: string, { json }: PlaceFlags) => {
+    .onBox(async (box, id: string, { json }: BoxFlags) => {
       const explanation = await box.dispatch.explain(id)
       if (json) printer.json(explanation)
       else printExplanation(printer, explanation)
@@ -140,9 +137,9 @@ function printExplanation(printer: Printer, explanation: Explanation): void {
   for (const wake of wakes) printer.line(`it runs when: ${wake}`)
 }
 
-/** `signalbox nodes ls|drain|cordon|uncordon`: the nodes that do tasks. */
-export function nodesCommand({ printer }: Stage): Command {
-  return new Verb('nodes').group(
+/** `signalbox nodes ls|drain|cordon|uncordon`: shows nodes, and gives them no new work or work again. */
+export function nodesCommand({ printer }: CommandContext): Command {
+  return new CliCommand('nodes').group(
     listNodesCommand(printer),
     drainCommand(printer),
     cordonCommand(printer, 'cordon', 'give a node, or one of its services, no new work until uncordon'),
@@ -150,10 +147,10 @@ export function nodesCommand({ printer }: Stage): Command {
   )
 }
 
-function listNodesCommand(printer: Printer): Verb {
-  return new Verb('ls', 'list nodes with their services and used slots')
+function listNodesCommand(printer: Printer): CliCommand {
+  return new CliCommand('ls', 'list nodes with their services and used slots')
     .examples('nodes ls', 'nodes ls --json')
-    .onBox(async (box, { json }: PlaceFlags) => {
+    .onBox(async (box, { json }: BoxFlags) => {
       if ('look' in box.dispatch) await box.dispatch.look()
       const items = await box.dispatch.nodes()
       if (json) return printer.json({ items })
@@ -174,16 +171,16 @@ function listNodesCommand(printer: Printer): Verb {
     })
 }
 
-function drainCommand(printer: Printer): Verb {
-  return new Verb('drain', 'give a node no new work; running tasks may end')
+function drainCommand(printer: Printer): CliCommand {
+  return new CliCommand('drain', 'give a node no new work; running tasks may end')
     .argument('<node>', 'the node')
     .option('--deadline <span>', 'then running tasks go to other nodes')
     .option('--off', 'give it work again')
     .examples('nodes drain gpu-1 --deadline 10m', 'nodes drain gpu-1 --off')
     .onBox(async (box, node: string, { json, deadline, off = false }: Flags<'deadline', 'off'>) => {
       await box.dispatch.drain(node, { on: !off, deadlineMs: spanOf('--deadline', deadline) })
-      if (json) printer.json({ nodeId: node, draining: !off })
-      else printer.line(off ? `${node} gets work again` : `${node} gets no new work`)
+      const line = off ? `${node} gets work again` : `${node} gets no new work`
+      printer.answer(json, { nodeId: node, draining: !off }, line)
     })
 }
 
@@ -197,8 +194,8 @@ async function showOthers(box: Box | RemoteBox, nodeId: string, service: string)
 }
 
 /** Unlike a drain, a cordon survives a reconnect of the node, and may apply to one service. */
-function cordonCommand(printer: Printer, name: 'cordon' | 'uncordon', about: string): Verb {
-  return new Verb(name, about)
+function cordonCommand(printer: Printer, name: 'cordon' | 'uncordon', about: string): CliCommand {
+  return new CliCommand(name, about)
     .argument('<node>', 'the node')
     .option('--service <name>', 'only this service (default: the whole node)')
     .examples(`nodes ${name} gpu-1`, `nodes ${name} gpu-1 --service asr --json`)

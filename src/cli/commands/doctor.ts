@@ -6,14 +6,14 @@ import { addSettingFlags, configSources } from '../config/flags.ts'
 import { problemLines } from '../config/problems.ts'
 import { about, type Finding, levels } from '../doctor/judging.ts'
 import type { Printer } from '../print.ts'
-import type { Stage } from '../verbs.ts'
-import { type Flags, remoteOptions, serverOf, Verb } from './place.ts'
+import type { CommandContext } from '../verbs.ts'
+import { CliCommand, type Flags, remoteOptions, serverOf } from './cli-command.ts'
 
 type DoctorFlags = Flags<never, 'strict'>
 
 /** `signalbox doctor`: reports weak settings and problems, and changes nothing. */
-export function doctorCommand({ printer, endWith }: Stage): Command {
-  const command = new Verb('doctor')
+export function doctorCommand({ printer, endWith }: CommandContext): Command {
+  const command = new CliCommand('doctor')
     .option('--url <url>', 'the server to check; SIGNALBOX_TOKEN holds its token')
     .option('--namespace <name>', 'the namespace to check (default: default, or the token’s)')
     .option('--strict', 'exit with 1 for warnings too')
@@ -70,7 +70,7 @@ function print(printer: Printer, findings: readonly Finding[], asJson: boolean):
     printer.json({ ...counts, findings })
     return
   }
-  // The worst last, where a terminal ends.
+  // The worst findings come last, at the end of the terminal.
   for (const level of levels) {
     for (const { check, subject, text: found, advice } of findings.filter((one) => one.level === level))
       printer.line(`${level.padEnd(8)} ${check}: ${subject}: ${found}${advice === null ? '' : ` ${advice}`}`)

@@ -3,20 +3,20 @@ import { constants } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * A command that runs while a lock is held. Signals that we get are passed on to it; when the lock is lost it is asked
- * to end, and made to a while later: with all that it started, where it leads its own process group. At a terminal
- * it does not, or it could not read from there; what it started is then its own business, as with any shell.
+ * The end of a command that ran under a lock. Signals to this process are forwarded to the command. When the lock is lost,
+ * the command gets SIGTERM, and SIGKILL five seconds later. So do its child processes, if the command leads a process
+ * group. At a terminal it does not lead one, because then it could not read from the terminal.
  */
 export interface ChildEnd {
-  /** As a shell would say it: 128 and the signal's number where one ended it, 127 not found, 126 not runnable. */
+  /** As in a shell: 128 plus the number of the signal that ended it, 127 not found, 126 not executable. */
   readonly exitCode: number
   readonly isLost: boolean
-  /** Why it could not be run at all. */
+  /** Why it could not start. */
   readonly problem?: string
 }
 
 const killAfterMs = 5_000
-const passedOn = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
+const forwardedSignals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const
 
 export function runChild(
   command: string,
@@ -29,13 +29,13 @@ export function runChild(
   const child = spawn(command, args, { stdio: 'inherit', env, detached: leadsGroup })
   const signal = (name: NodeJS.Signals) => signalChild(child, leadsGroup, name)
   let killing: ReturnType<typeof setTimeout> | undefined
-  const stopPassing = passSignalsOn(signal)
+  const stopForwarding = forwardSignals(signal)
   const end = () => {
     signal('SIGTERM')
     killing = setTimeout(() => signal('SIGKILL'), killAfterMs)
   }
   const finish = (exitCode: number, problem?: string) => {
-    stopPassing()
+    stopForwarding()
     clearTimeout(killing)
     lost.removeEventListener('abort', end)
     resolve({ exitCode, isLost: lost.aborted, ...(problem === undefined ? {} : { problem }) })
@@ -44,7 +44,7 @@ export function runChild(
     finish(error.code === 'ENOENT' ? 127 : 126, `${command} could not be run: ${error.message}.`)
   })
   child.once('exit', async (code, endedBy) => {
-    // What it started may take its time over SIGTERM, as it may itself; SIGKILL comes while we wait for them.
+    // Its child processes may end slowly after SIGTERM. This waits for them, and SIGKILL ends them.
     if (lost.aborted && leadsGroup) await groupEnded(child.pid!)
     finish(code ?? 128 + numberOf(endedBy))
   })
@@ -53,18 +53,18 @@ export function runChild(
   return promise
 }
 
-/** What ends the wait for a lock: the first signal, by its exit code. */
-export function heedSignals(): { readonly signal: AbortSignal; readonly stop: () => void } {
+/** Aborts the wait for a lock at the first signal. The reason has the exit code. */
+export function watchSignals(): { readonly signal: AbortSignal; readonly stop: () => void } {
   const controller = new AbortController()
-  const handlers = passedOn.map((name) => {
-    const heed = () => controller.abort(new Interrupted(128 + numberOf(name)))
-    process.on(name, heed)
-    return () => process.off(name, heed)
+  const handlers = forwardedSignals.map((name) => {
+    const interrupt = () => controller.abort(new Interrupted(128 + numberOf(name)))
+    process.on(name, interrupt)
+    return () => process.off(name, interrupt)
   })
   return { signal: controller.signal, stop: () => handlers.forEach((off) => void off()) }
 }
 
-/** A signal came while we waited. */
+/** A signal ended the wait. */
 export class Interrupted extends Error {
   readonly exitCode: number
 
@@ -82,29 +82,29 @@ function signalChild(child: ChildProcess, leadsGroup: boolean, name: NodeJS.Sign
   try {
     process.kill(-child.pid, name)
   } catch {
-    // All of them have ended meanwhile.
+    // All processes of the group have ended.
   }
 }
 
-/** Resolves when no process is left in the group, or shortly after SIGKILL at the latest. */
+/** Resolves when the group has no process left, at the latest a second after SIGKILL. */
 async function groupEnded(leaderPid: number): Promise<void> {
   const deadline = performance.now() + killAfterMs + 1_000
   try {
     for (; performance.now() < deadline; await sleep(20)) process.kill(-leaderPid, 0)
   } catch {
-    // There is no such group any more.
+    // The group has no process left.
   }
 }
 
-function passSignalsOn(signal: (name: NodeJS.Signals) => void): () => void {
-  const handlers = passedOn.map((name) => {
-    const pass = () => {
-      // From a terminal, these two reach every process in front of it by themselves.
+function forwardSignals(signal: (name: NodeJS.Signals) => void): () => void {
+  const handlers = forwardedSignals.map((name) => {
+    const forward = () => {
+      // A terminal sends these two signals to all foreground processes itself.
       const isFromTerminal = process.stdin.isTTY && (name === 'SIGINT' || name === 'SIGQUIT')
       if (!isFromTerminal) signal(name)
     }
-    process.on(name, pass)
-    return () => process.off(name, pass)
+    process.on(name, forward)
+    return () => process.off(name, forward)
   })
   return () => {
     for (const off of handlers) off()

@@ -5,17 +5,17 @@ import type { Held, Locks } from '../../locks/index.ts'
 import { addStoreFlags } from '../config/flags.ts'
 import { spanOf } from '../config/value-kinds.ts'
 import { type Printer, printList, showSpan } from '../print.ts'
-import type { Stage } from '../verbs.ts'
-import { heedSignals, Interrupted, runChild } from './locked-child.ts'
-import { type Flags, openPlace, readAll, Verb } from './place.ts'
+import type { CommandContext } from '../verbs.ts'
+import { CliCommand, type Flags, openBox, readAll } from './cli-command.ts'
+import { Interrupted, runChild, watchSignals } from './locked-child.ts'
 
-/** `signalbox locks ls|evict`: locks that are held or waited for, and what operators do with them. */
-export function locksCommand({ printer }: Stage): Command {
-  return new Verb('locks').group(listCommand(printer), evictCommand(printer))
+/** `signalbox locks ls|evict`: lists locks and evicts holders or waiters. */
+export function locksCommand({ printer }: CommandContext): Command {
+  return new CliCommand('locks').group(listCommand(printer), evictCommand(printer))
 }
 
-function listCommand(printer: Printer): Verb {
-  return new Verb('ls', 'list locks that are held or waited for, with their holders')
+function listCommand(printer: Printer): CliCommand {
+  return new CliCommand('ls', 'list locks that are held or waited for, with their holders')
     .option('--operation <name>', 'only this operation')
     .option('--search <text>', 'only resources that contain this text')
     .examples('locks ls', 'locks ls --operation pull --json')
@@ -33,8 +33,8 @@ function listCommand(printer: Printer): Verb {
     })
 }
 
-function evictCommand(printer: Printer): Verb {
-  const command = new Verb('evict')
+function evictCommand(printer: Printer): CliCommand {
+  return new CliCommand('evict')
     .description('end the turn of a lock’s holder as a failure, or remove a waiter from its wait queue')
     .argument('<operation>', 'the operation')
     .argument('<resource>', 'the resource')
@@ -45,11 +45,10 @@ function evictCommand(printer: Printer): Verb {
       'that check the fencing token can refuse its writes.',
     )
     .examples('locks evict pull nginx', 'locks evict pull nginx --node machine-2 --json')
-    .action(async (operation: string, resource: string, flags: Flags<'node' | 'requestId'>) => {
-      const { node, requestId, json, ...place } = flags
+    .onBox(async (box, operation: string, resource: string, flags: Flags<'node' | 'requestId'>) => {
+      const { node, requestId, json } = flags
       if (node === undefined && requestId !== undefined)
         throw invalidArgument('--request-id needs --node: it names one request of that node.')
-      await using box = await openPlace(command, place)
       const key = { operation, resource }
       const { holder } = await box.locks.inspect(key)
       if (node === undefined && holder === null)
@@ -57,33 +56,27 @@ function evictCommand(printer: Printer): Verb {
           'not_found',
           `No node holds ${operation} ${resource}. Name a waiter with --node to remove it from the wait queue.`,
         )
-      const who =
+      const evicted =
         node === undefined
           ? { node: holder!.node, requestId: holder!.requestId }
           : { node, requestId: requestId ?? node }
-      await box.locks.evict({ ...key, ...who })
-      const wasHolder = holder?.node === who.node && holder.requestId === who.requestId
-      if (json) printer.json({ ...key, ...who, wasHolder, evicted: true })
-      else
-        printer.line(
-          wasHolder
-            ? `evicted ${who.node} from ${operation} ${resource}: its turn ended as a failure`
-            : `removed ${who.node} from the wait queue of ${operation} ${resource}`,
-        )
+      await box.locks.evict({ ...key, ...evicted })
+      const wasHolder = holder?.node === evicted.node && holder.requestId === evicted.requestId
+      const answer = { ...key, ...evicted, wasHolder, evicted: true }
+      const line = wasHolder
+        ? `evicted ${evicted.node} from ${operation} ${resource}: its turn ended as a failure`
+        : `removed ${evicted.node} from the wait queue of ${operation} ${resource}`
+      printer.answer(json, answer, line)
     })
-  return command.boxFlags()
 }
 
-/**
- * `signalbox lock OPERATION RESOURCE -- command…`: waits for the lock, runs the command while it is held, and ends the
- * turn as the command ended. Beyond the command's own exit codes it has three: what `lockExitCodes` says.
- */
+/** The exit codes of `signalbox lock`, besides those of the command that it runs. */
 export const lockExitCodes: Readonly<Record<'refused' | 'deadline' | 'lost', number>> = {
-  /** With --no-wait: another node holds the lock. The command was not run. */
+  /** With --no-wait: another node holds the lock. The command did not run. */
   refused: 75,
-  /** The deadline passed before the lock was granted. The command was not run. */
+  /** The deadline passed before the lock was granted. The command did not run. */
   deadline: 124,
-  /** The lock was lost while the command ran, and the command was ended. */
+  /** The lock was lost while the command ran, so signalbox ended the command. */
   lost: 125,
 }
 
@@ -92,12 +85,16 @@ type LockFlags = Flags<'deadline'> & { readonly node: string; readonly ttl: stri
 interface LockEnd {
   readonly status: 'released' | 'refused' | 'timeout' | 'lost' | 'interrupted'
   readonly exitCode: number
-  /** The fencing token; null: the command was not run. */
+  /** The fencing token; null: the command did not run. */
   readonly token: number | null
 }
 
-export function lockCommand({ printer, endWith }: Stage): Command {
-  const command = new Verb('lock')
+/**
+ * `signalbox lock OPERATION RESOURCE -- command…`: waits for the lock, runs the command under it, and releases the lock
+ * with the outcome of the command.
+ */
+export function lockCommand({ printer, endWith }: CommandContext): Command {
+  const command = new CliCommand('lock')
     .argument('<operation>', 'the operation')
     .argument('<resource>', 'the resource')
     .argument('<command...>', 'the command and its arguments, after --')
@@ -118,7 +115,7 @@ export function lockCommand({ printer, endWith }: Stage): Command {
       'lock pull app:1.2 --url http://127.0.0.1:7420 --deadline 5m -- docker pull app:1.2',
     )
     .action(async (operation: string, resource: string, words: readonly string[], flags: LockFlags) => {
-      await using box = await openPlace(command, flags, 'hold')
+      await using box = await openBox(command, flags, 'hold')
       const end = await runLocked(box.locks, operation, resource, words, flags, printer)
       if (flags.json) printer.json({ operation, resource, node: flags.node, ...end })
       endWith(end.exitCode)
@@ -134,13 +131,14 @@ async function runLocked(
   { node, ttl, wait, deadline }: LockFlags,
   printer: Printer,
 ): Promise<LockEnd> {
-  const heeding = heedSignals()
+  const interruption = watchSignals()
   let held: Held
   try {
-    // Without --no-wait, the server or the configuration decides.
-    const asked = wait ? {} : { wait }
     const options = {
-      ...{ node, ...asked, signal: heeding.signal },
+      node,
+      signal: interruption.signal,
+      // Without --no-wait, the server or the configuration decides.
+      ...(wait ? {} : { wait }),
       ttlMs: spanOf('--ttl', ttl),
       deadlineMs: spanOf('--deadline', deadline) ?? null,
     }
@@ -148,7 +146,7 @@ async function runLocked(
   } catch (error) {
     return endOf(error, printer)
   } finally {
-    heeding.stop()
+    interruption.stop()
   }
   const { exitCode, isLost, problem } = await runChild(program!, args, {
     token: held.token,
@@ -187,21 +185,21 @@ function endOf(error: unknown, printer: Printer): LockEnd {
     : { status: 'refused', exitCode: lockExitCodes.refused, token: null }
 }
 
-/** Exit codes of `signalbox once` beyond the command's own. */
+/** The exit codes of `signalbox once`, besides those of the command that it runs. */
 export const onceExitCodes: Readonly<Record<'running' | 'stuck' | 'lost', number>> = {
-  /** Another process does it right now. The command was not run. */
+  /** Another process runs the key now. The command did not run. */
   running: 75,
-  /** It was started before and its outcome is unknown; --at-most-once does not run it again. */
+  /** An earlier run has an unknown outcome; --at-most-once does not run the key again. */
   stuck: 76,
-  /** The claim was lost while the command ran, and the command was ended. */
+  /** The claim was lost while the command ran, so signalbox ended the command. */
   lost: 125,
 }
 
 type OnceFlags = Flags<never, 'atMostOnce'> & { readonly keep: string; readonly lease: string }
 
-/** `signalbox once KEY -- command…`: runs the command unless that was done before, anywhere. */
-export function onceCommand({ printer, endWith }: Stage): Command {
-  const command = new Verb('once')
+/** `signalbox once KEY -- command…`: runs the command unless it completed before on any machine. */
+export function onceCommand({ printer, endWith }: CommandContext): Command {
+  return new CliCommand('once')
     .argument('<key>', 'the key of the work')
     .argument('<command...>', 'the command and its arguments, after --')
     .option('--keep <span>', 'how long the key stays done', '24h')
@@ -215,8 +213,7 @@ export function onceCommand({ printer, endWith }: Stage): Command {
       'once report-2026-11-15 -- ./report.sh',
       'once import:42 --keep 7d --url http://127.0.0.1:7420 -- ./import 42',
     )
-    .action(async (key: string, [program, ...args]: readonly string[], flags: OnceFlags) => {
-      await using box = await openPlace(command, flags, 'make')
+    .onBox(async (box, key: string, [program, ...args]: readonly string[], flags: OnceFlags) => {
       const mode = flags.atMostOnce ? 'at-most-once' : 'at-least-once'
       try {
         const answer = await box.once.run(
@@ -239,11 +236,10 @@ export function onceCommand({ printer, endWith }: Stage): Command {
         printer.problem(error.message, error.code)
         endWith(onceExitCodes.lost)
       }
-    })
-  return command.boxFlags()
+    }, 'make')
 }
 
-/** The command failed: the key is free again. */
+/** Thrown after the command failed, so that the key becomes free again. */
 class CommandEnded extends Error {
   readonly exitCode: number
 

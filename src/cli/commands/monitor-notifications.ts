@@ -4,22 +4,21 @@ import type { Box, RemoteBox } from '../../index.ts'
 import { type Explanation, notificationStatuses, type ShownNotification } from '../../monitor/index.ts'
 import { numberOr } from '../config/value-kinds.ts'
 import { type Printer, printList, printTable, showSpan } from '../print.ts'
-import { type Flags, openPlace, readAll, Verb } from './place.ts'
+import { CliCommand, type Flags, readAll } from './cli-command.ts'
 
 type AnyMonitor = Box['monitor'] | RemoteBox['monitor']
 
 type ListFlags = Flags<'state' | 'subscription' | 'limit'>
 
-/** `signalbox monitor notifications`: what was sent or is to be, newest first. */
-export function notificationsCommand(printer: Printer): Verb {
-  const command = new Verb('notifications', 'list notifications, newest first: subscription, state, error')
+/** `signalbox monitor notifications`: lists notifications, newest first. */
+export function notificationsCommand(printer: Printer): CliCommand {
+  return new CliCommand('notifications', 'list notifications, newest first: subscription, state, error')
     .option('--state <state>', `only this state: ${notificationStatuses.join(', ')}`)
     .option('--subscription <name>', 'only this subscription, by its name or id')
     .option('--limit <number>', 'the most notifications', '50')
     .examples('monitor notifications --state dead', 'monitor notifications --subscription desk --json')
-    .action(async ({ json, state, subscription, limit, ...place }: ListFlags) => {
+    .onBox(async (box, { json, state, subscription, limit }: ListFlags) => {
       const status = state === undefined ? undefined : oneOf('--state', state, notificationStatuses)
-      await using box = await openPlace(command, place)
       const subscriptionId = await idOf(box.monitor, subscription)
       const page = await box.monitor.notifications({
         status,
@@ -36,31 +35,30 @@ export function notificationsCommand(printer: Printer): Verb {
         one.error?.message ?? null,
       ])
     })
-  return command.boxFlags()
 }
 
 function nameOf({ source, subject, timeSlot, venueId }: ShownNotification): string {
   return subject === undefined ? `${source} ${timeSlot} ${venueId}` : `${source} ${subject}`
 }
 
-/** `signalbox monitor replay`: sends dead or held notifications once more. */
-export function replayCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
-  const command = new Verb('replay', 'send dead or held notifications again, by id or all dead ones')
+/** `signalbox monitor replay`: sends dead or held notifications again. */
+export function replayCommand(printer: Printer, endWith: (exitCode: number) => void): CliCommand {
+  return new CliCommand('replay', 'send dead or held notifications again, by id or all dead ones')
     .argument('[ids...]', 'the notifications')
     .option('--dead', 'all dead notifications')
     .option('--subscription <name>', 'with --dead: only this subscription, by its name or id')
     .note('Exit codes: 0 all are queued again, 1 some were refused.')
     .examples('monitor replay 01k9z3v8qe0m4t9wq3rb5c7xkd', 'monitor replay --dead --subscription desk')
-    .action(
+    .onBox(
       async (
+        box,
         ids: readonly string[],
-        { json, dead = false, subscription, ...place }: Flags<'subscription', 'dead'>,
+        { json, dead = false, subscription }: Flags<'subscription', 'dead'>,
       ) => {
         if (dead === ids.length > 0 || (subscription !== undefined && !dead))
           throw invalidArgument(
             'Give the ids of notifications, or --dead for all dead ones. --subscription needs --dead.',
           )
-        await using box = await openPlace(command, place)
         const chosen = dead ? await findDead(box.monitor, await idOf(box.monitor, subscription)) : ids
         const { replayed, refused } = await replayAll(box.monitor, chosen)
         if (json) printer.json({ replayed, refused })
@@ -73,7 +71,6 @@ export function replayCommand(printer: Printer, endWith: (exitCode: number) => v
         if (refused.length > 0) endWith(1)
       },
     )
-  return command.boxFlags()
 }
 
 interface Replays {
@@ -82,20 +79,20 @@ interface Replays {
 }
 
 async function replayAll(monitor: AnyMonitor, ids: readonly string[]): Promise<Replays> {
-  const done: Replays = { replayed: [], refused: [] }
+  const replays: Replays = { replayed: [], refused: [] }
   for (const id of ids) {
     try {
       await monitor.replay(id)
-      done.replayed.push(id)
+      replays.replayed.push(id)
     } catch (error) {
       if (!isSignalboxError(error, 'not_found') && !isSignalboxError(error, 'conflict')) throw error
-      done.refused.push({ id, code: error.code, message: error.message })
+      replays.refused.push({ id, code: error.code, message: error.message })
     }
   }
-  return done
+  return replays
 }
 
-/** All of them before the first is replayed, because a replay takes it out of the list. */
+/** Reads all dead notifications before the first replay, because a replay removes them from the list. */
 async function findDead(monitor: AnyMonitor, subscriptionId: string | undefined): Promise<readonly string[]> {
   const dead = await readAll((cursor) =>
     monitor.notifications({ status: 'dead', subscriptionId, limit: 500, cursor }),
@@ -103,7 +100,7 @@ async function findDead(monitor: AnyMonitor, subscriptionId: string | undefined)
   return dead.map(({ id }) => id)
 }
 
-/** The id of a subscription by its name or id; undefined: any. */
+/** Finds the id of a subscription by its name or id. Undefined: all subscriptions. */
 async function idOf(monitor: AnyMonitor, given: string | undefined): Promise<string | undefined> {
   if (given === undefined) return undefined
   const all = await monitor.subscriptions()
@@ -115,9 +112,9 @@ async function idOf(monitor: AnyMonitor, given: string | undefined): Promise<str
   )
 }
 
-/** `signalbox monitor explain`: why subscribers were notified of a subject, or why not. */
-export function explainCommand(printer: Printer): Verb {
-  return new Verb('explain')
+/** `signalbox monitor explain`: explains why subscribers were notified of a subject, or why not. */
+export function explainCommand(printer: Printer): CliCommand {
+  return new CliCommand('explain')
     .description(
       'say why subscribers were notified of a subject, or why not: its state, its windows, the decisions',
     )

@@ -8,21 +8,21 @@ import { resolveSecretKeys, resolveSetting } from '../config/config.ts'
 import { addSettingFlags, resolveDatabase, sourcesOf } from '../config/flags.ts'
 import { spanOf } from '../config/value-kinds.ts'
 import { type Printer, printList, showSpan } from '../print.ts'
-import type { Stage } from '../verbs.ts'
-import { explainCommand, notificationsCommand, replayCommand } from './monitor-notifications.ts'
+import type { CommandContext } from '../verbs.ts'
 import {
+  type BoxFlags,
+  CliCommand,
   type Flags,
-  openPlace,
-  type PlaceFlags,
+  openBox,
   requireDatabase,
   requireFile,
   serverInEnvironment,
-  Verb,
-} from './place.ts'
+} from './cli-command.ts'
+import { explainCommand, notificationsCommand, replayCommand } from './monitor-notifications.ts'
 
-/** `signalbox monitor …`: notifications and the reasons for them, and the channels that they go through. */
-export function monitorCommand({ printer, endWith }: Stage): Command {
-  return new Verb('monitor').group(
+/** `signalbox monitor …`: lists, replays and explains notifications; tests and reseals channels. */
+export function monitorCommand({ printer, endWith }: CommandContext): Command {
+  return new CliCommand('monitor').group(
     notificationsCommand(printer),
     replayCommand(printer, endWith),
     explainCommand(printer),
@@ -31,8 +31,11 @@ export function monitorCommand({ printer, endWith }: Stage): Command {
   )
 }
 
-function testCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
-  const command = new Verb('test', 'send a test message through a channel now, without queue and limits')
+function testCommand(printer: Printer, endWith: (exitCode: number) => void): CliCommand {
+  const command = new CliCommand(
+    'test',
+    'send a test message through a channel now, without queue and limits',
+  )
     .argument('<file>', 'a JSON file with the channel of a subscription; - reads standard input')
     .option(
       '--url <url>',
@@ -51,7 +54,7 @@ function testCommand(printer: Printer, endWith: (exitCode: number) => void): Ver
       'monitor test channel.json --url http://127.0.0.1:7420 --json',
       'monitor test - < channel.json',
     )
-    .action(async (file: string, { url = serverInEnvironment(), namespace, json }: PlaceFlags) => {
+    .action(async (file: string, { url = serverInEnvironment(), namespace, json }: BoxFlags) => {
       const channel = readChannel(file)
       const answer = await test(command, channel, url, namespace)
       if (json) printer.json(answer)
@@ -62,7 +65,7 @@ function testCommand(printer: Printer, endWith: (exitCode: number) => void): Ver
   return addSettingFlags(command, ['allowPrivate'])
 }
 
-/** Through the server where one is named, by its settings; else from this machine, which needs no store. */
+/** Sends the test through the named server, else from this machine, which needs no store. */
 async function test(
   command: Command,
   channel: SubscriptionChannel,
@@ -75,24 +78,25 @@ async function test(
     await using box = await open('memory:', { allowPrivate, contention: false })
     return await box.monitor.test(channel)
   }
-  await using box = await openPlace(command, { url, ...(namespace !== undefined && { namespace }) })
+  await using box = await openBox(command, { url, ...(namespace !== undefined && { namespace }) })
   return await box.monitor.test(channel)
 }
 
-export function readChannel(file: string): SubscriptionChannel {
+/** Reads a channel from a file. Errors do not quote the text, because it has secrets. */
+function readChannel(file: string): SubscriptionChannel {
   const name = file === '-' ? 'Standard input' : show(file)
   const refuse = (why: string) => invalidArgument(`${name} ${why}`, 'file')
-  let said: string
+  let content: string
   try {
-    said = readFileSync(file === '-' ? 0 : file, 'utf8')
+    content = readFileSync(file === '-' ? 0 : file, 'utf8')
   } catch (error) {
     throw refuse(`cannot be read (${(error as NodeJS.ErrnoException).code}).`)
   }
   let channel: unknown
   try {
-    channel = JSON.parse(said)
+    channel = JSON.parse(content)
   } catch {
-    // The message of the parser quotes the text, which is secret.
+    // The parser's own message would quote the text.
     throw refuse('does not contain JSON.')
   }
   if (typeof channel === 'object' && channel !== null && !Array.isArray(channel))
@@ -102,12 +106,15 @@ export function readChannel(file: string): SubscriptionChannel {
   )
 }
 
-/** More namespaces than a server sends for. */
+/** More namespaces than any server has. */
 const maxNamespaces = 10_000
 
-/** `signalbox monitor reseal`: seals the secrets of all channels with the first key. It works on the database itself. */
-export function resealCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
-  const command = new Verb('reseal', 'encrypt the secrets of all channels in the database with the first key')
+/** `signalbox monitor reseal`: seals the secrets of all channels in a database with the first key. */
+function resealCommand(printer: Printer, endWith: (exitCode: number) => void): CliCommand {
+  const command = new CliCommand(
+    'reseal',
+    'encrypt the secrets of all channels in the database with the first key',
+  )
     .option('--namespace <name>', 'only this namespace (default: all)')
     .option('--json', 'answer with one line of JSON')
     .note(
@@ -120,16 +127,13 @@ export function resealCommand(printer: Printer, endWith: (exitCode: number) => v
       'monitor reseal',
       'monitor reseal --database postgres://app@db/shop --secret-key-file /run/secrets/signalbox-keys',
     )
-    .action(async ({ namespace, json }: PlaceFlags) => {
+    .action(async ({ namespace, json }: BoxFlags) => {
       const answer = await reseal(command, namespace)
-      if (json) printer.json(answer)
-      else {
-        for (const { message } of answer.unreadable) printer.problem(message)
-        printer.line(
-          `${answer.resealed} encrypted with the first key, ${answer.current} already encrypted with it, ${answer.unreadable.length} could not be decrypted`,
-        )
-      }
-      if (answer.unreadable.length > 0) endWith(1)
+      const { resealed, current, unreadable } = answer
+      if (!json) for (const { message } of unreadable) printer.problem(message)
+      const line = `${resealed} encrypted with the first key, ${current} already encrypted with it, ${unreadable.length} could not be decrypted`
+      printer.answer(json, answer, line)
+      if (unreadable.length > 0) endWith(1)
     })
   return addSettingFlags(command, ['database', 'secretKeyFile'])
 }
@@ -158,14 +162,14 @@ async function reseal(command: Command, namespace: string | undefined) {
     total.current += answer.current
     unreadable.push(...answer.unreadable.map((one) => ({ namespace: name, ...one })))
   }
-  // Without subscriptions there is nothing to seal, but a missing key is still refused.
+  // Without subscriptions there is nothing to seal, but this call refuses a missing key.
   if (namespaces.length === 0) await first.monitor.reseal()
   return { ...total, unreadable }
 }
 
-/** `signalbox alerts ls|add|rm|test`: problems of the fleet, and the channels that are told. */
-export function alertsCommand({ printer, endWith }: Stage): Command {
-  return new Verb('alerts')
+/** `signalbox alerts ls|add|rm|test`: shows alerts about the fleet, and manages the channels that get them. */
+export function alertsCommand({ printer, endWith }: CommandContext): Command {
+  return new CliCommand('alerts')
     .note('Servers look for alerts only while a channel wants them.')
     .group(
       listAlertsCommand(printer),
@@ -175,10 +179,10 @@ export function alertsCommand({ printer, endWith }: Stage): Command {
     )
 }
 
-function listAlertsCommand(printer: Printer): Verb {
-  return new Verb('ls', 'list the alerts that fire, and who is alerted')
+function listAlertsCommand(printer: Printer): CliCommand {
+  return new CliCommand('ls', 'list the alerts that fire, and who is alerted')
     .examples('alerts ls --json')
-    .onBox(async (box, { json }: PlaceFlags) => {
+    .onBox(async (box, { json }: BoxFlags) => {
       const alerts = createAlerts(box.monitor)
       const [firing, subscriptions] = await Promise.all([alerts.firing(), alerts.subscriptions()])
       if (json) return printer.json({ firing, subscriptions })
@@ -195,42 +199,41 @@ function listAlertsCommand(printer: Printer): Verb {
 
 type AddFlags = Flags<'window' | 'digest'> & { readonly rule?: NonNullable<AlertSubscribeOptions['rule']> }
 
-function addAlertsCommand(printer: Printer): Verb {
-  const command = new Verb('add', 'alert a channel of problems')
+function addAlertsCommand(printer: Printer): CliCommand {
+  return new CliCommand('add', 'alert a channel of problems')
     .argument('<name>', 'the name of the subscription')
     .argument('<file>', 'a JSON file with the channel; - reads standard input')
     .option('--rule <rule>', 'only alerts of this rule, such as dead-jobs')
     .option('--window <span>', 'how long the same alert is not repeated (default: 10m)')
     .option('--digest <span>', 'gather alerts for this long into one message (default: 30s)')
     .examples('alerts add on-call channel.json --rule dead-jobs')
-    .action(async (name: string, file: string, { rule, window, digest, json, ...place }: AddFlags) => {
-      const channel = readChannel(file)
-      const windowMs = spanOf('--window', window)
-      const digestMs = spanOf('--digest', digest)
-      await using box = await openPlace(command, place)
-      const added = await createAlerts(box.monitor).add({ name, channel, rule, windowMs, digestMs })
-      if (json) printer.json(added)
-      else printer.line(`${added.channel.shown} is alerted (subscription ${added.id})`)
+    .onBox(async (box, name: string, file: string, { rule, window, digest, json }: AddFlags) => {
+      const added = await createAlerts(box.monitor).add({
+        name,
+        channel: readChannel(file),
+        rule,
+        windowMs: spanOf('--window', window),
+        digestMs: spanOf('--digest', digest),
+      })
+      printer.answer(json, added, `${added.channel.shown} is alerted (subscription ${added.id})`)
     })
-  return command.boxFlags()
 }
 
-function removeAlertsCommand(printer: Printer): Verb {
-  return new Verb('rm', 'end a subscription to alerts')
+function removeAlertsCommand(printer: Printer): CliCommand {
+  return new CliCommand('rm', 'end a subscription to alerts')
     .argument('<id>', 'the subscription')
     .examples('alerts rm 01k9z3v8qe0m4t9wq3rb5c7xkd')
-    .onBox(async (box, id: string, { json }: PlaceFlags) => {
+    .onBox(async (box, id: string, { json }: BoxFlags) => {
       await createAlerts(box.monitor).remove(id)
-      if (json) printer.json({ id, deleted: true })
-      else printer.line(`subscription ${id} has ended`)
+      printer.answer(json, { id, deleted: true }, `subscription ${id} has ended`)
     })
 }
 
-function testAlertCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
-  return new Verb('test', 'send a test alert the way that all alerts go')
+function testAlertCommand(printer: Printer, endWith: (exitCode: number) => void): CliCommand {
+  return new CliCommand('test', 'send a test alert the way that all alerts go')
     .note('Exit codes: 0 a channel will get it, 1 no subscription takes it.')
     .examples('alerts test')
-    .onBox(async (box, { json }: PlaceFlags) => {
+    .onBox(async (box, { json }: BoxFlags) => {
       const answer = await createAlerts(box.monitor).test()
       if (answer.notified === 0) endWith(1)
       if (json) printer.json(answer)

@@ -11,23 +11,25 @@ import { type Config, type SettingName, settingNames, settings } from '../config
 import { type Kind, nameOfDatabase } from '../config/value-kinds.ts'
 import { type Printer, printTable } from '../print.ts'
 import { listenForStop } from '../signals.ts'
-import type { Stage } from '../verbs.ts'
-import { Verb } from './place.ts'
+import type { CommandContext } from '../verbs.ts'
+import { CliCommand } from './cli-command.ts'
 
-/** Closing has a grace; this long after it, the process ends by force. */
+/** If the server has not closed this long after its grace, the process exits. */
 const forceAfterMs = 5_000
-/** Long enough after the start for what the first requests load. */
+/** The delay of the first garbage collection, which is after the first requests loaded their modules. */
 const collectAfterMs = 2_000
 
-/** `signalbox serve`: runs the server until a signal stops it. `prepare` runs once the configuration is good. */
-export function serveCommand({ printer, prepareServe }: Stage): Command {
-  const command = new Verb('serve')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox serve --port 8080\n  signalbox serve --database postgres://app@db/shop --retention 30d\n  SIGNALBOX_PORT=8080 signalbox serve --json\n  signalbox config print',
+/** `signalbox serve`: runs the server until a signal stops it. */
+export function serveCommand({ printer, prepareServe }: CommandContext): Command {
+  const command = new CliCommand('serve')
+    .exampleLines(
+      'signalbox serve --port 8080',
+      'signalbox serve --database postgres://app@db/shop --retention 30d',
+      'SIGNALBOX_PORT=8080 signalbox serve --json',
+      'signalbox config print',
     )
     .action(async () => {
-      // Everything is checked before anything is opened.
+      // Check everything before opening anything.
       const config = resolveConfig(configSources(command))
       const readTls = await createTlsReader(config)
       const tls = readTls?.()
@@ -51,11 +53,11 @@ async function serve(
     printer.problem(`${why}. Open requests were cut off.`)
     process.exit(1)
   })
-  // Imported here, so that other commands and the help load neither an engine nor an HTTP server first.
+  // Imported here, so that other commands and the help load no engine and no HTTP server.
   const { open } = await import('../../index.ts')
   const { database, redis, guards, migrate, thread } = values
   if (!migrate) await requireSchema(database)
-  // The store opens while the server is being loaded.
+  // Open the store while the server's modules load.
   const secretKey = secretKeys.length === 0 ? undefined : secretKeys
   const opening = open(database, { migrate, thread, redis, guards, secretKey, ...moduleOptions(values) })
   const [{ createLog, createServer }] = await Promise.all([import('../../http/server/index.ts'), opening])
@@ -63,7 +65,7 @@ async function serve(
   await using log = createLog({
     level: values.logLevel,
     quietHealth: values.quietHealth,
-    // Standard output is for the address.
+    // Standard output has only the address.
     destination: process.stderr,
   })
   const sinceMs = (at: number) => Math.round(performance.now() - at)
@@ -94,8 +96,8 @@ async function serve(
 }
 
 /**
- * Starting leaves about 25 MB of garbage. V8 keeps it while the server is idle, because it collects when memory is asked for.
- * One collection after the start gives it back to the system.
+ * The start leaves about 25 MB of garbage. An idle server would keep it, because V8 collects only when it needs memory. One
+ * collection after the start returns this memory to the system.
  */
 async function collectGarbage(): Promise<void> {
   const [{ setFlagsFromString }, { runInNewContext }] = await Promise.all([
@@ -107,7 +109,7 @@ async function collectGarbage(): Promise<void> {
   await collect({ type: 'major', execution: 'async' })
 }
 
-/** Reads the certificates again on SIGHUP. If they cannot be used, the server keeps the ones it has. */
+/** Reads the certificates again on SIGHUP. If they are not usable, the server keeps the present ones. */
 function reloadOnHangup(read: () => ReadTls, server: Server, log: Log): void {
   process.on('SIGHUP', () => {
     try {
@@ -120,7 +122,7 @@ function reloadOnHangup(read: () => ReadTls, server: Server, log: Log): void {
   })
 }
 
-/** The settings as options of the modules. */
+/** Converts the settings into the options of `open`. */
 export function moduleOptions(values: Config): OpenOptions {
   return {
     locks: { multiNode: values.locksMultiNode, conflicts: values.locksConflicts },
@@ -159,7 +161,7 @@ async function requireSchema(database: string): Promise<void> {
   const { openMigrator } = await import('../../storage/index.ts')
   await using migrator = await openMigrator(database)
   const { current, latest, isBeforeBaseline } = await migrator.status()
-  // Opening the store refuses these with its own message.
+  // `open` has its own messages for newer schemas and those before the baseline.
   if (current >= latest || isBeforeBaseline) return
   const name = nameOfDatabase(database)
   const advice = 'Run `signalbox migrate up`, or leave --no-migrate off.'
@@ -167,23 +169,21 @@ async function requireSchema(database: string): Promise<void> {
   throw new SignalboxError('schema_outdated', `${name} has schema ${current} of ${latest}. ${advice}`)
 }
 
+/** Converts the settings into the options of the server. */
 function serverOptions(values: Config): Omit<ServerOptions, 'box'> {
-  const { host, port, allowedHosts, trustedProxies, grace, retention, redact } = values
-  const { maxConnections, maxConnectionsPerAddress, maxRequestsPerPrincipal } = values
-  const { maxStreamsPerPrincipal, maxFailuresPerAddress } = values
   return {
-    host,
-    port,
-    allowedHosts,
-    trustedProxies,
-    graceMs: grace,
-    retentionMs: retention,
-    redact,
-    maxConnections,
-    maxConnectionsPerAddress,
-    maxRequestsPerPrincipal,
-    maxStreamsPerPrincipal,
-    maxFailuresPerAddress,
+    host: values.host,
+    port: values.port,
+    allowedHosts: values.allowedHosts,
+    trustedProxies: values.trustedProxies,
+    graceMs: values.grace,
+    retentionMs: values.retention,
+    redact: values.redact,
+    maxConnections: values.maxConnections,
+    maxConnectionsPerAddress: values.maxConnectionsPerAddress,
+    maxRequestsPerPrincipal: values.maxRequestsPerPrincipal,
+    maxStreamsPerPrincipal: values.maxStreamsPerPrincipal,
+    maxFailuresPerAddress: values.maxFailuresPerAddress,
   }
 }
 
@@ -220,42 +220,36 @@ async function announce(
   printer.line(`Try: curl ${needsToken ? '-H "authorization: Bearer $TOKEN" ' : ''}${url}/v1/queues`)
 }
 
-/** `signalbox config print`: what `serve` would run with, and where each value came from. Opens no store. */
-export function configCommand({ printer }: Stage): Command {
-  const print = addSettingFlags(new Verb('print'))
+/** `signalbox config print`: prints the settings of `serve` and their sources. Opens no store. */
+export function configCommand({ printer }: CommandContext): Command {
+  const print = addSettingFlags(new CliCommand('print'))
     .description('print the settings of serve, and where each value comes from')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox config print\n  SIGNALBOX_PORT=8080 signalbox config print --json',
-    )
+    .exampleLines('signalbox config print', 'SIGNALBOX_PORT=8080 signalbox config print --json')
     .action(() => {
       const config = resolveConfig(configSources(print))
       printConfig(config, printer)
     })
-  return new Verb('config').examples('config print', 'config print --port 8080 --json').addCommand(print)
+  return new CliCommand('config')
+    .examples('config print', 'config print --port 8080 --json')
+    .addCommand(print)
 }
 
-function printConfig(config: ResolvedConfig, printer: Printer): void {
-  const shown = settingNames.map((name) => ({
-    name,
-    value: shownValue(name, config),
-    source: config.sources[name],
-  }))
-  if (config.values.json) {
+function printConfig({ values, sources, file }: ResolvedConfig, printer: Printer): void {
+  const shown = settingNames.map((name) => {
+    const kind = settings[name].kind as Kind<unknown>
+    return { name, value: kind.show(values[name]), source: sources[name] }
+  })
+  if (values.json) {
     const lines = shown.map(({ name, value, source }) => [name, { value, source }] as const)
-    printer.json({ file: config.file ?? null, settings: Object.fromEntries(lines) })
+    printer.json({ file: file ?? null, settings: Object.fromEntries(lines) })
     return
   }
-  const rows = shown.map(({ name, value, source }) => [name, textOf(name, value), source] as const)
+  const rows = shown.map(({ name, value, source }) => [name, textOf(name, value), source])
   printTable(printer, ['SETTING', 'VALUE', 'SOURCE'], rows)
 }
 
-function shownValue(name: SettingName, { values }: ResolvedConfig): ReturnType<Kind<unknown>['show']> {
-  return (settings[name].kind as Kind<unknown>).show(values[name])
-}
-
 function textOf(name: SettingName, value: ReturnType<Kind<unknown>['show']>): string {
-  if (value === null || (Array.isArray(value) && value.length === 0))
-    return `(${settings[name].none ?? 'not set'})`
+  const isMissing = value === null || (Array.isArray(value) && value.length === 0)
+  if (isMissing) return `(${settings[name].none ?? 'not set'})`
   return Array.isArray(value) ? value.join(', ') : String(value)
 }

@@ -1,19 +1,26 @@
 import { type Command, Option } from 'commander'
-import type { ListedToken, Scope, Token, Tokens } from '../../access/index.ts'
+import type {
+  CreateTokenOptions,
+  ListedToken,
+  ListTokensOptions,
+  Scope,
+  Token,
+  Tokens,
+} from '../../access/index.ts'
 import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { addDatabaseFlags, resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase, spanOf } from '../config/value-kinds.ts'
 import { type Cell, type Printer, printList } from '../print.ts'
-import type { Stage } from '../verbs.ts'
-import { type Flags, type PlaceFlags, readAll, remoteOptions, serverOf, Verb } from './place.ts'
+import type { CommandContext } from '../verbs.ts'
+import { type BoxFlags, CliCommand, type Flags, readAll, remoteOptions, serverOf } from './cli-command.ts'
 
 /**
- * `signalbox token create|list|revoke`: the tokens of a server, or of a database without a server. On a server it needs a
- * token with the scope admin. On a database it needs none, because a user who can open the database can do everything
- * already; this is the way in when the last token is lost.
+ * `signalbox token create|list|revoke`: the tokens of a server, or of a database. On a server the command needs a token
+ * with the scope admin. On a database it needs none, because a user who can open the database can do everything. So an
+ * operator who lost the last token can create another.
  */
-export function tokenCommand({ printer }: Stage): Command {
-  return new Verb('token').group(createCommand(printer), listCommand(printer), revokeCommand(printer))
+export function tokenCommand({ printer }: CommandContext): Command {
+  return new CliCommand('token').group(createCommand(printer), listCommand(printer), revokeCommand(printer))
 }
 
 /** Repeated here, so that the help does not load the module of access. */
@@ -26,8 +33,8 @@ type CreateFlags = Flags<'expires'> & {
   readonly namespace: string
 }
 
-function createCommand(printer: Printer): Verb {
-  const command = new Verb('create', 'create a token and print its secret, which is not stored')
+function createCommand(printer: Printer): CliCommand {
+  const command = new CliCommand('create', 'create a token and print its secret, which is not stored')
     .requiredOption('--name <text>', 'a name for people')
     .addOption(
       new Option('--scope <scope>', 'its rights; each scope includes those before it').choices(scopes),
@@ -35,9 +42,12 @@ function createCommand(printer: Printer): Verb {
     .option('--node <id...>', 'bind it to these nodes; it can then only connect as them, with the scope work')
     .option('--namespace <name>', 'its namespace, or * for all', 'default')
     .option('--expires <span>', 'how long it is valid, such as 12h or 90d (default: until it is revoked)')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  signalbox token create --name ci --scope work\n  signalbox token create --name grafana --scope read --expires 90d --json\n  SIGNALBOX_DATABASE=postgres://app@db/shop signalbox token create --name ops --scope admin --namespace "*"\n  signalbox token create --name gpu-7 --node gpu-7\n  umask 077; signalbox token create --name worker --scope work > worker.token',
+    .exampleLines(
+      'signalbox token create --name ci --scope work',
+      'signalbox token create --name grafana --scope read --expires 90d --json',
+      'SIGNALBOX_DATABASE=postgres://app@db/shop signalbox token create --name ops --scope admin --namespace "*"',
+      'signalbox token create --name gpu-7 --node gpu-7',
+      'umask 077; signalbox token create --name worker --scope work > worker.token',
     )
     .action(async ({ json, name, node, namespace, expires, url, ...flags }: CreateFlags) => {
       const scope = flags.scope ?? (node === undefined ? undefined : 'work')
@@ -47,23 +57,22 @@ function createCommand(printer: Printer): Verb {
           name,
           scope,
           namespace,
-          ...(node && { nodes: node }),
-          ...(expires !== undefined && { expiresInMs: spanOf('--expires', expires) }),
+          nodes: node,
+          expiresInMs: spanOf('--expires', expires),
         })
-        // The secret alone, so that it can be sent to a file or a variable; `list` shows the rest.
-        if (json) printer.json(token)
-        else printer.line(token.secret)
+        // Only the secret, so that a shell can write it to a file or a variable. `list` shows the rest.
+        printer.answer(json, token, token.secret)
       })
       if (scope !== 'admin' && isOpenServer(command, url)) printer.problem(closesServer)
     })
   return finish(command)
 }
 
-function listCommand(printer: Printer): Verb {
-  const command = new Verb('ls', 'list tokens, including expired and revoked ones')
+function listCommand(printer: Printer): CliCommand {
+  const command = new CliCommand('ls', 'list tokens, including expired and revoked ones')
     .option('--namespace <name>', 'only this namespace')
     .examples('token ls', 'token ls --namespace shop --json', 'token ls --url https://jobs.example.com')
-    .action(async ({ json, namespace, url }: PlaceFlags) => {
+    .action(async ({ json, namespace, url }: BoxFlags) => {
       await withTokens(command, url, 'look', async (tokens) => {
         const items = await listAll(tokens, namespace)
         if (json) printer.json({ items })
@@ -73,11 +82,14 @@ function listCommand(printer: Printer): Verb {
   return finish(command)
 }
 
-function revokeCommand(printer: Printer): Verb {
-  const command = new Verb('revoke', 'revoke a token; servers obey within 5 seconds, also for open streams')
+function revokeCommand(printer: Printer): CliCommand {
+  const command = new CliCommand(
+    'revoke',
+    'revoke a token; servers obey within 5 seconds, also for open streams',
+  )
     .argument('<id>', 'the id of the token, as list shows it')
     .examples('token revoke 01k9z3v8qe0m4t9wq3rb5c7xkd')
-    .action(async (id: string, { json, url }: PlaceFlags) => {
+    .action(async (id: string, { json, url }: BoxFlags) => {
       const { isSecret } = await import('../../access/index.ts')
       if (isSecret(id))
         throw invalidArgument(
@@ -85,14 +97,13 @@ function revokeCommand(printer: Printer): Verb {
         )
       await withTokens(command, url, 'look', async (tokens) => {
         const token = await tokens.revoke(id)
-        if (json) printer.json(token)
-        else printer.line(`revoked ${token.id} ${token.name}`)
+        printer.answer(json, token, `revoked ${token.id} ${token.name}`)
       })
     })
   return finish(command)
 }
 
-function finish(command: Verb): Verb {
+function finish(command: CliCommand): CliCommand {
   return addDatabaseFlags(
     command
       .option('--url <url>', 'the server to use; SIGNALBOX_TOKEN holds an admin token')
@@ -100,22 +111,16 @@ function finish(command: Verb): Verb {
   )
 }
 
-/** The verbs of tokens that a server has too. It does not send `live`; the instants say it. */
-interface PlacedTokens extends Pick<Tokens, 'revoke'> {
-  create(token: {
-    readonly name: string
-    readonly scope: Scope
-    readonly namespace: string
-    readonly nodes?: readonly string[]
-    readonly expiresInMs?: number
-  }): Promise<Token & { readonly secret: string }>
-  list(options: { readonly namespace?: string; readonly limit?: number; readonly cursor?: string }): Promise<{
+/** The methods of tokens that a server has too. A server does not send `live`, but the instants. */
+interface TokenVerbs extends Pick<Tokens, 'revoke'> {
+  create(token: CreateTokenOptions): Promise<Token & { readonly secret: string }>
+  list(options: ListTokensOptions): Promise<{
     readonly items: readonly (Token & { readonly live?: boolean })[]
     readonly cursor: string | null
   }>
 }
 
-/** Whether the server created the token without authentication, so it was open until now. */
+/** Whether the server accepted the request without a token: then it required none until now. */
 function isOpenServer(command: Command, url: string | undefined): boolean {
   return serverOf(command, { url }) !== undefined && !process.env.SIGNALBOX_TOKEN
 }
@@ -124,14 +129,14 @@ const closesServer =
   'This server now requires a token, and this token cannot create others. To create an admin token, use the database of the server: signalbox token create --name ops --scope admin --database URL'
 
 /**
- * The tokens of a server where one is named, else of the database. `make` brings SQLite's file and schema into being, as
- * a server would; `look` leaves what is not there alone.
+ * Calls `use` with the tokens of the named server, else of the database. `make` creates a missing SQLite file and schema,
+ * as a server would; `look` refuses a missing one.
  */
 async function withTokens(
   command: Command,
   url: string | undefined,
   mode: 'make' | 'look',
-  use: (tokens: PlacedTokens) => Promise<void>,
+  use: (tokens: TokenVerbs) => Promise<void>,
 ): Promise<void> {
   const server = serverOf(command, { url })
   if (server !== undefined) {
@@ -157,11 +162,8 @@ async function withTokens(
   await use(createTokens({ store: backend.tokens }))
 }
 
-async function listAll(tokens: PlacedTokens, namespace: string | undefined): Promise<readonly ListedToken[]> {
-  const given = namespace === undefined ? {} : { namespace }
-  const items = await readAll((cursor) =>
-    tokens.list({ limit: 500, ...given, ...(cursor === undefined ? {} : { cursor }) }),
-  )
+async function listAll(tokens: TokenVerbs, namespace: string | undefined): Promise<readonly ListedToken[]> {
+  const items = await readAll((cursor) => tokens.list({ limit: 500, namespace, cursor }))
   return items.map((token) => ({ ...token, live: token.live ?? isLive(token) }))
 }
 

@@ -4,25 +4,16 @@ import type { Box, RemoteBox } from '../../index.ts'
 import { resolveDatabase } from '../config/flags.ts'
 import { nameOfDatabase, spanOf } from '../config/value-kinds.ts'
 import { escapeText, type Printer } from '../print.ts'
-import type { PaneName } from '../top/pane.ts'
-import type { Stage } from '../verbs.ts'
-import { type Flags, openPlace, type PlaceFlags, serverOf, Verb } from './place.ts'
+import { type PaneName, paneNames } from '../top/pane.ts'
+import type { CommandContext } from '../verbs.ts'
+import { type BoxFlags, CliCommand, type Flags, openBox, serverOf } from './cli-command.ts'
 
 type TopFlags = Flags<never, 'once'> & { readonly pane: PaneName; readonly every: string }
 
-const choices = [
-  'queues',
-  'locks',
-  'nodes',
-  'contention',
-  'workers',
-  'tasks',
-] as const satisfies readonly PaneName[]
-
 /** `signalbox top`: a live view of queues, locks, nodes, contention, workers and tasks. */
-export function topCommand({ printer }: Stage): Command {
-  const command = new Verb('top')
-    .addOption(new Option('--pane <name>', 'the first pane').choices(choices).default('queues'))
+export function topCommand({ printer }: CommandContext): Command {
+  const command = new CliCommand('top')
+    .addOption(new Option('--pane <name>', 'the first pane').choices(paneNames).default('queues'))
     .option('--every <span>', 'the refresh interval', '1s')
     .option('--once', 'print one frame and exit')
     .note(
@@ -37,19 +28,19 @@ export function topCommand({ printer }: Stage): Command {
       const isLive = !once && !json
       if (isLive && !(process.stdin.isTTY && process.stdout.isTTY))
         throw invalidArgument('top needs a terminal. Use --once for one frame, or --json for one snapshot.')
-      await using box = await openPlace(command, place)
-      const where = nameOfPlace(command, place)
+      await using box = await openBox(command, place)
+      const boxName = nameOfBox(command, place)
       if (json) return void printer.json(await snapshotOf(box))
-      if (once) return void (await printFrame(box, pane, where, printer))
+      if (once) return void (await printFrame(box, pane, boxName, printer))
       const { createStyle } = await import('../top/terminal.ts')
       const { showTop } = await import('../top/session.ts')
-      await showTop({ box, pane, everyMs, style: createStyle(!process.env.NO_COLOR), place: where })
+      await showTop({ box, pane, everyMs, style: createStyle(!process.env.NO_COLOR), boxName })
     })
   return command.boxFlags()
 }
 
-/** For people, without user and password. */
-function nameOfPlace(command: Command, { url, namespace }: PlaceFlags): string {
+/** The server or store for the title, without user and password. */
+function nameOfBox(command: Command, { url, namespace }: BoxFlags): string {
   const server = serverOf(command, { url })
   const name = server === undefined ? nameOfDatabase(resolveDatabase(command)) : new URL(server).origin
   return escapeText(namespace === undefined ? name : `${name} (${namespace})`)
@@ -64,7 +55,7 @@ async function snapshotOf(box: Box | RemoteBox): Promise<Record<string, unknown>
 async function printFrame(
   box: Box | RemoteBox,
   pane: PaneName,
-  place: string,
+  boxName: string,
   printer: Printer,
 ): Promise<void> {
   const { drawPlain } = await import('../top/frame.ts')
@@ -72,8 +63,8 @@ async function printFrame(
   const { firstState } = await import('../top/state.ts')
   const look = await paneOf(pane).look(box)
   const seenAt = new Date().toTimeString().slice(0, 8)
-  const scene = { state: firstState(pane), look, place, seenAt, trouble: '' }
-  // In one write: a reader may close the pipe after the beginning.
+  const scene = { state: firstState(pane), look, boxName, seenAt, error: '' }
+  // One write, because a reader may close the pipe after the first lines.
   const lines = drawPlain(scene, process.stdout.columns || 200)
   printer.page(`${lines.join('\n')}\n`)
 }

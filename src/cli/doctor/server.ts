@@ -1,7 +1,7 @@
 import { isSignalboxError } from '../../core/errors.ts'
 import { version } from '../../core/version.ts'
 import type { Client, WireOverview } from '../../http/client/index.ts'
-import { readAll } from '../commands/place.ts'
+import { readAll } from '../commands/cli-command.ts'
 import {
   about,
   type Finding,

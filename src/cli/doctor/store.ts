@@ -4,7 +4,7 @@ import { isReserved } from '../../jobs/index.ts'
 import type { MonitorProblems } from '../../monitor/index.ts'
 import { beforeBaseline, copyMark, type MigrationStatus } from '../../storage/index.ts'
 import type { Backend } from '../../storage/open.ts'
-import { readAll } from '../commands/place.ts'
+import { readAll } from '../commands/cli-command.ts'
 import type { ResolvedConfig } from '../config/config.ts'
 import { nameOfDatabase } from '../config/value-kinds.ts'
 import {

@@ -14,8 +14,8 @@ const row = (id: string, ...rest: readonly string[]): Row => ({
 })
 const lookOf = (rows: readonly Row[]): Look => ({ rows, isCut: false, raw: null })
 const sceneOf = (rows: readonly Row[], more: Partial<Scene> = {}): Scene => ({
-  ...{ state: firstState('queues'), look: lookOf(rows), place: 'http://here', seenAt: '12:00:00' },
-  ...{ trouble: '', ...more },
+  ...{ state: firstState('queues'), look: lookOf(rows), boxName: 'http://here', seenAt: '12:00:00' },
+  ...{ error: '', ...more },
 })
 const queueRow = (name: string) => row(name, '1', '2', '3', '4', '5', '6 s', '7/8', 'paused')
 
@@ -87,10 +87,10 @@ test('the screen shows questions, the filter, problems and an empty table', () =
   assert.match(text(sceneOf([])), /No queue has open jobs/)
   assert.match(text(sceneOf([queueRow('a')], { state: { ...state, filter: 'zz' } })), /Nothing contains that/)
   assert.match(text(sceneOf([], { state: { ...state, mode: 'filter', filter: 'ma' } })), /\/ma_/)
-  assert.match(text(sceneOf([], { trouble: 'It is away.' })), /It is away\./)
+  assert.match(text(sceneOf([], { error: 'It is away.' })), /It is away\./)
   assert.match(text(sceneOf([], { look: undefined })), /Looking/)
-  const asked = { question: 'Pause mail?', perform: async () => '' }
-  assert.match(text(sceneOf([], { state: { ...state, mode: 'ask', asked } })), /Pause mail\? y\/N/)
+  const pendingAct = { question: 'Pause mail?', perform: async () => '' }
+  assert.match(text(sceneOf([], { state: { ...state, mode: 'ask', pendingAct } })), /Pause mail\? y\/N/)
   assert.match(text(sceneOf([], { state: { ...state, mode: 'help' } })), /evict the holder/)
 })
 

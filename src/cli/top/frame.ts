@@ -1,7 +1,7 @@
 import { fitWidths, intoCells, widthOf } from '../print.ts'
 import type { Column, Look, Row } from './pane.ts'
 import { paneOf, panes } from './panes.ts'
-import { chosenPlace, type State, shownRows } from './state.ts'
+import { chosenIndex, type State, shownRows } from './state.ts'
 import type { Size, Style } from './terminal.ts'
 
 /** The data of a frame. */
@@ -9,11 +9,11 @@ export interface Scene {
   readonly state: State
   readonly look: Look | undefined
   /** The server or store, as text for the user. */
-  readonly place: string
+  readonly boxName: string
   /** The time of the last successful read, as text. */
   readonly seenAt: string
   /** The error of the last read; '' if it succeeded. */
-  readonly trouble: string
+  readonly error: string
 }
 
 /** The lines that are not rows: title, heads, message, keys. */
@@ -31,29 +31,29 @@ export function drawFrame(scene: Scene, size: Size, style: Style): readonly stri
   const page = pageSize(size)
   const body = state.mode === 'help' ? helpLines.map(cut) : drawTable(scene, size, page, style)
   const filled = Array.from({ length: page + 1 }, (_, at) => body[at] ?? '')
-  const said = lineSaid(scene)
-  const isUrgent = scene.trouble !== '' || state.mode === 'ask'
+  const message = messageLine(scene)
+  const isUrgent = scene.error !== '' || state.mode === 'ask'
   return [
     style.strong(cut(title(scene))),
     ...filled,
-    isUrgent ? style.alert(cut(said)) : cut(said),
+    isUrgent ? style.alert(cut(message)) : cut(message),
     style.faint(cut(foot(state, look))),
   ].slice(0, Math.max(1, size.rows))
 }
 
-function title({ state, look, place, seenAt }: Scene): string {
+function title({ state, look, boxName, seenAt }: Scene): string {
   const tabs = panes.map(({ name, keys: [key] }) =>
     name === state.pane ? `[${key} ${name}]` : ` ${key} ${name} `,
   )
   const count = look === undefined ? '' : `  ${look.rows.length}${look.isCut ? '+' : ''}`
-  return `signalbox top ${tabs.join('')}${count}  ${place}  ${seenAt}${state.isPaused ? '  (paused: p goes on)' : ''}`
+  return `signalbox top ${tabs.join('')}${count}  ${boxName}  ${seenAt}${state.isPaused ? '  (paused: p goes on)' : ''}`
 }
 
-function lineSaid({ state, trouble }: Scene): string {
-  if (state.mode === 'ask') return `${state.asked!.question} y/N`
+function messageLine({ state, error }: Scene): string {
+  if (state.mode === 'ask') return `${state.pendingAct!.question} y/N`
   if (state.mode === 'filter') return `/${state.filter}_`
-  if (state.said !== '') return state.said
-  if (trouble !== '') return trouble
+  if (state.message !== '') return state.message
+  if (error !== '') return error
   return state.filter === '' ? '' : `Only what contains "${state.filter}" is shown (Esc shows all).`
 }
 
@@ -68,7 +68,7 @@ const actNames: Readonly<Record<string, string>> = {
 
 function foot(state: State, look: Look | undefined): string {
   const rows = shownRows(look?.rows ?? [], state.filter)
-  const acts = Object.keys(rows[chosenPlace(state, rows)]?.acts ?? {}).map((key) => actNames[key] ?? key)
+  const acts = Object.keys(rows[chosenIndex(state, rows)]?.acts ?? {}).map((key) => actNames[key] ?? key)
   return ['j/k move', '/ filter', 'p pause', '? help', 'q quit', ...acts].join('  ')
 }
 
@@ -81,7 +81,7 @@ function drawTable({ state, look }: Scene, { columns }: Size, page: number, styl
       '',
       intoCells(look.rows.length === 0 ? `  ${pane.empty}` : '  Nothing contains that.', columns).trimEnd(),
     ]
-  const chosen = chosenPlace(state, rows)
+  const chosen = chosenIndex(state, rows)
   // The chosen row is always on the page, and the page moves no more than it must.
   const from = Math.max(0, Math.min(chosen - Math.floor(page / 2), rows.length - page))
   const shown = rows.slice(from, from + page)
@@ -140,7 +140,7 @@ const helpLines: readonly string[] = [
 ]
 
 /** One frame for a pipe: every row, no styles, no keys. */
-export function drawPlain({ state, look, place, seenAt }: Scene, columns: number): readonly string[] {
+export function drawPlain({ state, look, boxName, seenAt }: Scene, columns: number): readonly string[] {
   const pane = paneOf(state.pane)
   const rows = look?.rows ?? []
   const widths = columnWidths(pane.columns, rows, Math.max(columns, 40))
@@ -150,7 +150,7 @@ export function drawPlain({ state, look, place, seenAt }: Scene, columns: number
       .join('  ')
       .trimEnd()
   return [
-    `signalbox top: ${pane.name}: ${place}  ${seenAt}`,
+    `signalbox top: ${pane.name}: ${boxName}  ${seenAt}`,
     ...(rows.length === 0 ? [pane.empty] : []),
     ...(rows.length === 0 ? [] : [draw(pane.columns.map(({ head }) => head))]),
     ...rows.map(({ cells }) => draw(cells)),

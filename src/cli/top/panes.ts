@@ -1,11 +1,11 @@
 import { showCount } from '../../core/job-words.ts'
+import type { Task } from '../../dispatch/index.ts'
 import type { WireOverview } from '../../http/client/index.ts'
 import type { Box, RemoteBox } from '../../index.ts'
+import type { FleetWorker } from '../../jobs/index.ts'
 import type { LockSummary } from '../../locks/index.ts'
 import { escapeText, showSpan } from '../print.ts'
-import { tasks, workers } from './fleet-panes.ts'
-import { columnsOf, lookOf, maxRows, type Pane, type PaneName, type Row } from './pane.ts'
-import { type QueueRate, queueRates } from './rates.ts'
+import { type Act, columnsOf, lookOf, maxRows, type Pane, type PaneName, type Row } from './pane.ts'
 
 type QueueLine = WireOverview['queues'][number]
 
@@ -29,11 +29,12 @@ const queues: Pane = {
     const now = Date.now()
     const sorted = lines.toSorted((a, b) => (a.queue < b.queue ? -1 : 1))
     const raw = lines.map((line) => ({ ...line, ...rates?.get(line.queue) }))
-    return lookOf(raw, sorted, (line) => queueRow(line, rates && (rates.get(line.queue) ?? still), now))
+    return lookOf(raw, sorted, (line) => queueRow(line, rates && (rates.get(line.queue) ?? noRate), now))
   },
 }
 
-const still: QueueRate = { addedPerSecond: 0, endedPerSecond: 0 }
+/** The rate of a queue without counts. */
+const noRate: QueueRate = { addedPerSecond: 0, endedPerSecond: 0 }
 
 function queueRow(line: QueueLine, rate: QueueRate | undefined, now: number): Row {
   const { queue, ready, scheduled, waiting, running, dead, oldestReadyAt, paused, limits } = line
@@ -68,6 +69,35 @@ function queueRow(line: QueueLine, rate: QueueRate | undefined, now: number): Ro
             },
           }),
     },
+  }
+}
+
+/** How fast a queue fills and empties, by all processes on the store. */
+interface QueueRate {
+  readonly addedPerSecond: number
+  /** Attempts that ended, with any outcome. */
+  readonly endedPerSecond: number
+}
+
+const spanMs = 120_000
+
+/** The rates of the last two to three minutes; undefined if the server cannot give them, such as an older version. */
+export async function queueRates(
+  box: Pick<Box | RemoteBox, 'metrics'>,
+): Promise<ReadonlyMap<string, QueueRate> | undefined> {
+  try {
+    const to = Date.now()
+    const { items, from, now } = await box.metrics.series({ from: to - spanMs, by: 'queue' })
+    const seconds = Math.max(1, (now - from) / 1_000)
+    return new Map(
+      items.flatMap(({ queue, total: { added, completed, failed, dead } }) => {
+        const ended = completed + failed + dead
+        const rate = { addedPerSecond: added / seconds, endedPerSecond: ended / seconds }
+        return queue === null ? [] : [[queue, rate] as const]
+      }),
+    )
+  } catch {
+    return undefined
   }
 }
 
@@ -173,8 +203,8 @@ const contention: Pane = {
   ),
   empty: 'Nothing has waited (it is measured in a server: name it with --url).',
   async look(box) {
-    const seen = (await box.contention.snapshot()) as Contended
-    return lookOf(seen, seen.kinds, (kind) => contentionRow(kind, seen.matrix))
+    const snapshot = (await box.contention.snapshot()) as Contended
+    return lookOf(snapshot, snapshot.kinds, (kind) => contentionRow(kind, snapshot.matrix))
   },
 }
 
@@ -197,16 +227,111 @@ function contentionRow(
   }
 }
 
-/** Jobs a second, with as many digits as matter. */
+/** Shows jobs per second with the significant digits. */
 function showRate(rate: number): string {
   return rate === 0 || rate >= 10 ? `${Math.round(rate)}` : rate.toFixed(1)
 }
 
-/** A wait, with as many digits as matter. */
+/** Shows a wait with the significant digits. */
 export function showMs(ms: number): string {
   if (ms >= 120_000) return showSpan(ms)
   if (ms >= 1_000) return `${(ms / 1_000).toFixed(1)} s`
   return ms >= 10 || ms === 0 ? `${Math.round(ms)} ms` : `${ms.toFixed(1)} ms`
+}
+
+/** The workers of all processes and their running jobs. The user can quiet, resume and stop them. */
+const workers: Pane = {
+  name: 'workers',
+  keys: ['5', 'w'],
+  columns: columnsOf('WORKER', 'STATE', 'HOST', 'RELEASE', '>RUNS', 'QUEUES', 'NOW', '>SEEN'),
+  empty: 'No worker runs.',
+  async look(box) {
+    const { items, cursor, at } = await box.jobs.workers({ limit: maxRows })
+    const isGone = ({ state }: FleetWorker) => state === 'gone'
+    const sorted = items.toSorted((a, b) => Number(isGone(a)) - Number(isGone(b)) || (a.id < b.id ? -1 : 1))
+    return { ...lookOf(items, sorted, (worker) => workerRow(worker, at)), isCut: cursor !== null }
+  },
+}
+
+function workerRow(worker: FleetWorker, at: number): Row {
+  const { id, state, wanted, host, pid, release, queues, running, runningCount, concurrency, seenAt } = worker
+  const kinds = Map.groupBy(running, ({ kind }) => kind)
+  return {
+    id,
+    cells: [
+      ...[id, state].map(escapeText),
+      host === null ? '-' : escapeText(pid === null ? host : `${host} ${pid}`),
+      release === null ? '-' : escapeText(release),
+      `${runningCount ?? '-'}/${concurrency ?? '-'}`,
+      escapeText(queues.join(', ')),
+      escapeText(Array.from(kinds, ([kind, jobs]) => `${kind} ${jobs.length}`).join(', ')),
+      showSpan(Math.max(0, at - seenAt)),
+    ],
+    isAlert: state !== 'running',
+    acts: state === 'gone' || wanted === 'stop' ? {} : workerActs(id, wanted === 'quiet'),
+  }
+}
+
+function workerActs(id: string, isQuiet: boolean): Readonly<Record<string, Act>> {
+  const name = escapeText(id)
+  return {
+    P: {
+      question: isQuiet
+        ? `Resume ${name}?`
+        : `Quiet ${name}? It finishes what it runs and claims nothing more.`,
+      async perform(box) {
+        await (isQuiet ? box.jobs.resumeWorker(id) : box.jobs.quietWorker(id))
+        return isQuiet ? `${name} was asked to resume` : `${name} was asked to be quiet`
+      },
+    },
+    S: {
+      question: `Stop ${name}? What it still runs after 10 seconds goes back to its queue.`,
+      async perform(box) {
+        await box.jobs.stopWorker(id)
+        return `${name} was asked to stop`
+      },
+    },
+  }
+}
+
+/** Tasks for nodes, newest first. The user can cancel them. */
+const tasks: Pane = {
+  name: 'tasks',
+  keys: ['6', 't'],
+  columns: columnsOf('TASK', 'SERVICE', 'STATUS', 'NODE', '>ATTEMPT', '>AGE'),
+  empty: 'There are no tasks.',
+  async look(box) {
+    const { items, cursor } = await box.dispatch.tasks({ limit: taskRows })
+    const now = Date.now()
+    return { ...lookOf(items, items, (task) => taskRow(task, now)), isCut: cursor !== null }
+  },
+}
+
+/** Reads the tasks from the store each time. */
+const taskRows = 100
+
+function taskRow({ taskId, service, status, nodeId, attempt, submittedAt }: Task, now: number): Row {
+  const isOver = status === 'completed' || status === 'failed' || status === 'cancelled'
+  return {
+    id: taskId,
+    cells: [
+      ...[taskId, service, status, nodeId ?? '-'].map(escapeText),
+      `${attempt}`,
+      showSpan(Math.max(0, now - submittedAt)),
+    ],
+    isAlert: status === 'failed',
+    acts: isOver
+      ? {}
+      : {
+          X: {
+            question: `Cancel the task ${escapeText(taskId)}?`,
+            async perform(box) {
+              const { status: now } = await box.dispatch.cancel(taskId)
+              return `the task ${escapeText(taskId)} is ${now}`
+            },
+          },
+        },
+  }
 }
 
 export const panes: readonly Pane[] = [queues, locks, nodes, contention, workers, tasks]

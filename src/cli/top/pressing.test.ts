@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Act, Row } from './pane.ts'
-import { chosenPlace, firstState, press, type State, shownRows, type Wish } from './state.ts'
+import { chosenIndex, firstState, type KeyEffect, press, type State, shownRows } from './state.ts'
 import { decodeKeys } from './terminal.ts'
 
 const act: Act = { question: 'Pause?', perform: async () => 'paused' }
@@ -10,12 +10,15 @@ const rows: readonly Row[] = ['mail', '邮件', 'images'].map((id) => ({
   ...{ id, cells: [id], isAlert: false, acts: { P: act } },
 }))
 
-/** The state after these keys, and the last wish. */
-function after(keys: readonly string[], from: State = firstState('queues')): { state: State; wish: Wish } {
+/** The state after these keys, and the last effect. */
+function after(
+  keys: readonly string[],
+  from: State = firstState('queues'),
+): { state: State; effect: KeyEffect } {
   let state = from
-  let wish: Wish = { kind: 'none' }
-  for (const key of keys) ({ state, wish } = press(state, key, shownRows(rows, state.filter), 10))
-  return { state, wish }
+  let effect: KeyEffect = { kind: 'none' }
+  for (const key of keys) ({ state, effect } = press(state, key, shownRows(rows, state.filter), 10))
+  return { state, effect }
 }
 
 test('terminal input is read as keys, also several at once and unknown ones', () => {
@@ -31,9 +34,9 @@ test('terminal input is read as keys, also several at once and unknown ones', ()
 test('j and k move and stop at the ends, and the selection follows its row when others come and go', () => {
   const { state } = after(['j', 'down', 'j', 'j', 'k'])
   assert.equal(state.chosenId, '邮件')
-  assert.equal(chosenPlace(state, [rows[2]!, rows[0]!, rows[1]!]), 2)
-  assert.equal(chosenPlace(state, [rows[0]!]), 0)
-  assert.equal(chosenPlace(state, []), 0)
+  assert.equal(chosenIndex(state, [rows[2]!, rows[0]!, rows[1]!]), 2)
+  assert.equal(chosenIndex(state, [rows[0]!]), 0)
+  assert.equal(chosenIndex(state, []), 0)
   assert.equal(after(['G']).state.chosenId, 'images')
   assert.equal(after(['G', 'g']).state.chosenId, 'mail')
 })
@@ -46,8 +49,8 @@ test('the keys of the dashboard open its pages, each with fresh data', () => {
     ['w', 'workers'],
     ['t', 'tasks'],
   ] as const) {
-    const { state, wish } = after(['/', 'x', 'enter', key])
-    assert.deepEqual([state.pane, state.filter, wish.kind], [pane, '', 'look'])
+    const { state, effect } = after(['/', 'x', 'enter', key])
+    assert.deepEqual([state.pane, state.filter, effect.kind], [pane, '', 'look'])
   }
 })
 
@@ -62,27 +65,27 @@ test('a filter is typed, edited, kept with Enter and ended with Escape; its lett
     ['邮件'],
   )
   const kept = after(['/', 'q', 'Q', 'enter'])
-  assert.deepEqual([kept.state.mode, kept.state.filter, kept.wish.kind], ['view', 'qQ', 'none'])
+  assert.deepEqual([kept.state.mode, kept.state.filter, kept.effect.kind], ['view', 'qQ', 'none'])
   assert.equal(after(['/', 'a', 'escape']).state.filter, '')
   const ended = after(['escape'], kept.state)
-  assert.deepEqual([ended.state.filter, ended.wish.kind], ['', 'none'])
+  assert.deepEqual([ended.state.filter, ended.effect.kind], ['', 'none'])
 })
 
 test('a capital letter asks first: only y acts, and on the row that the question named', () => {
   const asked = after(['j', 'P'])
-  assert.deepEqual([asked.state.mode, asked.state.asked, asked.wish.kind], ['ask', act, 'none'])
+  assert.deepEqual([asked.state.mode, asked.state.pendingAct, asked.effect.kind], ['ask', act, 'none'])
   const done = after(['y'], asked.state)
-  assert.deepEqual([done.state.mode, done.wish], ['view', { kind: 'act', act }])
+  assert.deepEqual([done.state.mode, done.effect], ['view', { kind: 'act', act }])
   for (const key of ['n', 'enter', 'escape', 'Q', 'P']) {
     const not = after([key], asked.state)
-    assert.deepEqual([not.state.mode, not.wish.kind], ['view', 'none'], key)
+    assert.deepEqual([not.state.mode, not.effect.kind], ['view', 'none'], key)
   }
   assert.deepEqual(after(['E']).state.mode, 'view')
 })
 
 test('q, Q, Escape and Ctrl+C quit, digits open pages, p pauses and continues, ? shows help', () => {
-  for (const key of ['q', 'Q', 'escape', 'interrupt']) assert.equal(after([key]).wish.kind, 'quit', key)
-  assert.equal(after(['/', 'interrupt']).wish.kind, 'quit')
+  for (const key of ['q', 'Q', 'escape', 'interrupt']) assert.equal(after([key]).effect.kind, 'quit', key)
+  assert.equal(after(['/', 'interrupt']).effect.kind, 'quit')
   const shown = ['1', '2', '3', '4', '5', '6', 'l', 'n', 'c'].map((key) => after([key]).state.pane)
   assert.deepEqual(shown, [
     'queues',
@@ -96,10 +99,10 @@ test('q, Q, Escape and Ctrl+C quit, digits open pages, p pauses and continues, ?
     'contention',
   ])
   const paused = after(['p'])
-  assert.deepEqual([paused.state.isPaused, paused.wish.kind], [true, 'none'])
+  assert.deepEqual([paused.state.isPaused, paused.effect.kind], [true, 'none'])
   assert.equal(after(['l'], paused.state).state.isPaused, true)
   const resumed = after(['p'], paused.state)
-  assert.deepEqual([resumed.state.isPaused, resumed.wish.kind], [false, 'look'])
+  assert.deepEqual([resumed.state.isPaused, resumed.effect.kind], [false, 'look'])
   assert.equal(after(['?']).state.mode, 'help')
-  assert.deepEqual([after(['?', 'Q']).state.mode, after(['?', 'Q']).wish.kind], ['view', 'none'])
+  assert.deepEqual([after(['?', 'Q']).state.mode, after(['?', 'Q']).effect.kind], ['view', 'none'])
 })

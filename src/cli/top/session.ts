@@ -13,7 +13,7 @@ export interface SessionOptions {
   readonly everyMs: number
   readonly style: Style
   /** The server or store, as text for the user. */
-  readonly place: string
+  readonly boxName: string
 }
 
 /** Shows the live view until the user quits or a signal comes. */
@@ -39,7 +39,7 @@ class Session {
   #state: State
   #look: Look | undefined
   #seenAt = ''
-  #trouble = ''
+  #failure = ''
   #timer: NodeJS.Timeout | undefined
   #isLooking = false
   #mustLookAgain = false
@@ -79,10 +79,10 @@ class Session {
 
   #pressed(key: string): void {
     const rows = shownRows(this.#look?.rows ?? [], this.#state.filter)
-    const { state, wish } = press(this.#state, key, rows, pageSize(this.#terminal.size))
+    const { state, effect } = press(this.#state, key, rows, pageSize(this.#terminal.size))
     if (state.pane !== this.#state.pane) this.#look = undefined
     this.#state = state
-    switch (wish.kind) {
+    switch (effect.kind) {
       case 'quit':
         this.quit()
         break
@@ -93,19 +93,19 @@ class Session {
         this.#terminal.forget()
         break
       case 'act':
-        this.#perform(wish.act).catch((error) => this.#ended.reject(error))
+        this.#perform(effect.act).catch((error) => this.#ended.reject(error))
     }
   }
 
   async #perform(act: Act): Promise<void> {
-    let said: string
+    let message: string
     try {
-      said = await act.perform(this.#options.box)
+      message = await act.perform(this.#options.box)
     } catch (error) {
-      said = reasonOf(error)
+      message = reasonOf(error)
     }
     if (this.#isOver) return
-    this.#state = { ...this.#state, said }
+    this.#state = { ...this.#state, message }
     this.#draw()
     this.#askAgain()
   }
@@ -123,12 +123,12 @@ class Session {
   async #lookOnce(): Promise<void> {
     const { pane } = this.#state
     let look: Look | undefined
-    let trouble = ''
+    let failure = ''
     try {
       look = await paneOf(pane).look(this.#options.box)
     } catch (error) {
       // Begin with the next step, because a long reason is cut.
-      trouble = `Trying again. ${reasonOf(error)}`
+      failure = `Trying again. ${reasonOf(error)}`
     }
     this.#isLooking = false
     if (this.#isOver) return
@@ -136,7 +136,7 @@ class Session {
       // After a failure the last result stays, with its time.
       this.#look = look ?? this.#look
       if (look !== undefined) this.#seenAt = new Date().toTimeString().slice(0, 8)
-      this.#trouble = trouble
+      this.#failure = failure
       this.#draw()
     }
     if (this.#mustLookAgain) {
@@ -152,10 +152,10 @@ class Session {
   }
 
   #draw(): void {
-    const { place, style } = this.#options
+    const { boxName, style } = this.#options
     const scene = {
-      ...{ state: this.#state, look: this.#look, place },
-      ...{ seenAt: this.#seenAt, trouble: this.#trouble },
+      ...{ state: this.#state, look: this.#look, boxName },
+      ...{ seenAt: this.#seenAt, error: this.#failure },
     }
     this.#terminal.show(drawFrame(scene, this.#terminal.size, style))
   }

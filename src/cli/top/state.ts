@@ -2,7 +2,7 @@ import type { Act, PaneName, Row } from './pane.ts'
 import { panes } from './panes.ts'
 
 /**
- * The state of the view, and how a key changes it. Pure: an effect of a key is returned as a request.
+ * The state of the view, and how a key changes it. Pure: the session carries out the returned effect.
  *
  *     view ──/──▶ filter ──enter, escape──▶ view
  *     view ──P E D R S X──▶ ask ──y──▶ (act) view
@@ -16,26 +16,27 @@ export interface State {
   /** The id of the chosen row, and its last position. */
   readonly chosenId: string | undefined
   readonly chosenAt: number
-  readonly asked: Act | undefined
+  /** The action that waits for the user's yes. */
+  readonly pendingAct: Act | undefined
   /** The view does not read until it is resumed. */
   readonly isPaused: boolean
   /** The result of an action, or its error, until the next key. */
-  readonly said: string
+  readonly message: string
 }
 
-export type Wish =
+export type KeyEffect =
   | { readonly kind: 'none' }
   | { readonly kind: 'quit' }
   | { readonly kind: 'look' }
   | { readonly kind: 'redraw' }
   | { readonly kind: 'act'; readonly act: Act }
 
-const none: Wish = { kind: 'none' }
+const none: KeyEffect = { kind: 'none' }
 
 export function firstState(pane: PaneName): State {
   return {
     ...{ pane, mode: 'view', filter: '', chosenId: undefined, chosenAt: 0 },
-    ...{ asked: undefined, isPaused: false, said: '' },
+    ...{ pendingAct: undefined, isPaused: false, message: '' },
   }
 }
 
@@ -47,9 +48,9 @@ export function shownRows(rows: readonly Row[], filter: string): readonly Row[] 
 }
 
 /** The position of the chosen row; its last position if the row is gone. */
-export function chosenPlace({ chosenId, chosenAt }: State, rows: readonly Row[]): number {
-  const place = rows.findIndex(({ id }) => id === chosenId)
-  return place >= 0 ? place : Math.max(0, Math.min(chosenAt, rows.length - 1))
+export function chosenIndex({ chosenId, chosenAt }: State, rows: readonly Row[]): number {
+  const index = rows.findIndex(({ id }) => id === chosenId)
+  return index >= 0 ? index : Math.max(0, Math.min(chosenAt, rows.length - 1))
 }
 
 /** Applies a key. `rows` are the shown rows, `page` is the number of rows that fit. */
@@ -58,26 +59,26 @@ export function press(
   key: string,
   rows: readonly Row[],
   page: number,
-): { readonly state: State; readonly wish: Wish } {
-  if (key === 'interrupt') return { state, wish: { kind: 'quit' } }
-  if (key === 'redraw') return { state, wish: { kind: 'redraw' } }
-  const quiet = { ...state, said: '' }
+): { readonly state: State; readonly effect: KeyEffect } {
+  if (key === 'interrupt') return { state, effect: { kind: 'quit' } }
+  if (key === 'redraw') return { state, effect: { kind: 'redraw' } }
+  const cleared = { ...state, message: '' }
   switch (state.mode) {
     case 'help':
-      return { state: { ...quiet, mode: 'view' }, wish: none }
+      return { state: { ...cleared, mode: 'view' }, effect: none }
     case 'filter':
-      return { state: typed(quiet, key), wish: none }
+      return { state: typeFilter(cleared, key), effect: none }
     case 'ask': {
-      const back: State = { ...quiet, mode: 'view', asked: undefined }
-      if (key === 'y' || key === 'Y') return { state: back, wish: { kind: 'act', act: state.asked! } }
-      return { state: { ...back, said: 'Nothing was done.' }, wish: none }
+      const back: State = { ...cleared, mode: 'view', pendingAct: undefined }
+      if (key === 'y' || key === 'Y') return { state: back, effect: { kind: 'act', act: state.pendingAct! } }
+      return { state: { ...back, message: 'Nothing was done.' }, effect: none }
     }
     case 'view':
-      return pressInView(quiet, key, rows, page)
+      return pressInView(cleared, key, rows, page)
   }
 }
 
-function typed(state: State, key: string): State {
+function typeFilter(state: State, key: string): State {
   const moved = { ...state, chosenId: undefined, chosenAt: 0 }
   if (key === 'enter') return { ...state, mode: 'view' }
   if (key === 'escape') return { ...moved, mode: 'view', filter: '' }
@@ -93,39 +94,42 @@ function pressInView(
   key: string,
   rows: readonly Row[],
   page: number,
-): { readonly state: State; readonly wish: Wish } {
+): { readonly state: State; readonly effect: KeyEffect } {
   const shown = panes.find(({ keys }) => keys.includes(key))
   if (shown !== undefined) {
-    if (shown.name === state.pane) return { state, wish: { kind: 'look' } }
-    return { state: { ...firstState(shown.name), isPaused: state.isPaused }, wish: { kind: 'look' } }
+    if (shown.name === state.pane) return { state, effect: { kind: 'look' } }
+    return { state: { ...firstState(shown.name), isPaused: state.isPaused }, effect: { kind: 'look' } }
   }
-  const place = chosenPlace(state, rows)
+  const index = chosenIndex(state, rows)
   const steps: Readonly<Record<string, number>> = {
     ...{ j: 1, down: 1, k: -1, up: -1, pagedown: page, pageup: -page },
     ...{ home: -rows.length, g: -rows.length, end: rows.length, G: rows.length },
   }
   if (key in steps) {
-    const chosenAt = Math.max(0, Math.min(rows.length - 1, place + steps[key]!))
-    return { state: { ...state, chosenAt, chosenId: rows[chosenAt]?.id }, wish: none }
+    const chosenAt = Math.max(0, Math.min(rows.length - 1, index + steps[key]!))
+    return { state: { ...state, chosenAt, chosenId: rows[chosenAt]?.id }, effect: none }
   }
   switch (key) {
     case 'q':
     case 'Q':
-      return { state, wish: { kind: 'quit' } }
+      return { state, effect: { kind: 'quit' } }
     case 'escape':
       // Clear the filter first: the user may only want to see all rows.
-      if (state.filter === '') return { state, wish: { kind: 'quit' } }
-      return { state: { ...state, filter: '' }, wish: none }
+      if (state.filter === '') return { state, effect: { kind: 'quit' } }
+      return { state: { ...state, filter: '' }, effect: none }
     case '/':
-      return { state: { ...state, mode: 'filter' }, wish: none }
+      return { state: { ...state, mode: 'filter' }, effect: none }
     case '?':
-      return { state: { ...state, mode: 'help' }, wish: none }
+      return { state: { ...state, mode: 'help' }, effect: none }
     case 'p': {
       const isPaused = !state.isPaused
-      return { state: { ...state, isPaused }, wish: isPaused ? none : { kind: 'look' } }
+      return { state: { ...state, isPaused }, effect: isPaused ? none : { kind: 'look' } }
     }
   }
-  const asked = rows[place]?.acts[key]
-  if (asked === undefined) return { state, wish: none }
-  return { state: { ...state, mode: 'ask', asked, chosenAt: place, chosenId: rows[place]!.id }, wish: none }
+  const pendingAct = rows[index]?.acts[key]
+  if (pendingAct === undefined) return { state, effect: none }
+  return {
+    state: { ...state, mode: 'ask', pendingAct, chosenAt: index, chosenId: rows[index]!.id },
+    effect: none,
+  }
 }

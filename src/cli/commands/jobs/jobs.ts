@@ -27,12 +27,12 @@ import {
   printTable,
   showSpan,
 } from '../../print.ts'
-import type { Stage } from '../../verbs.ts'
-import { type Flags, openPlace, type PlacedJobs, type PlaceFlags, Verb } from '../place.ts'
+import type { CommandContext } from '../../verbs.ts'
+import { type BoxFlags, type BoxJobs, CliCommand, type Flags, openBox } from '../cli-command.ts'
 
-/** `signalbox jobs ls|show|wait|retry|cancel|bulk|errors`: look at jobs, and do something to one or to all that are found. */
-export function jobsCommand({ printer, endWith }: Stage): Command {
-  return new Verb('jobs').group(
+/** `signalbox jobs ls|show|wait|retry|cancel|bulk|errors`: shows and searches jobs; changes one, or all that a search finds. */
+export function jobsCommand({ printer, endWith }: CommandContext): Command {
+  return new CliCommand('jobs').group(
     listCommand(printer),
     showCommand(printer),
     waitCommand(printer, endWith),
@@ -49,8 +49,8 @@ type ListFlags = Flags<'queue' | 'kind' | 'cursor'> & {
   readonly limit: string
 }
 
-function listCommand(printer: Printer): Verb {
-  return new Verb('ls', 'list jobs, newest first')
+function listCommand(printer: Printer): CliCommand {
+  return new CliCommand('ls', 'list jobs, newest first')
     .addOption(new Option('--state <state>', 'only this state').choices(jobStates))
     .option('--queue <name>', 'only this queue')
     .option('--kind <kind>', 'only this kind')
@@ -78,8 +78,8 @@ function listCommand(printer: Printer): Verb {
 
 type ErrorsFlags = Flags<'kind' | 'cursor'> & { readonly limit: string }
 
-function errorsCommand(printer: Printer): Verb {
-  return new Verb('errors', 'list groups of errors by their last error, or show one group')
+function errorsCommand(printer: Printer): CliCommand {
+  return new CliCommand('errors', 'list groups of errors by their last error, or show one group')
     .argument('[fingerprint]', 'only this group')
     .option('--kind <kind>', 'only errors of this kind of job')
     .option('--limit <count>', 'the most groups, up to 500', '50')
@@ -129,8 +129,8 @@ const bulkActions: readonly BulkAction[] = ['retry', 'cancel', 'delete']
 
 type BulkFlags = Flags<'limit', 'dryRun'> & { readonly search: string }
 
-function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
-  const command = new Verb('bulk')
+function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): CliCommand {
+  return new CliCommand('bulk')
     .description('retry, cancel or delete every job that a search matches, and wait for the end')
     .addArgument(new Argument('<action>', 'what to do').choices(bulkActions))
     .requiredOption('--search <terms>', 'words and fields that must all hold')
@@ -143,26 +143,23 @@ function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): Ver
       'jobs bulk retry --search "state:dead kind:mail*" --dry-run',
       'jobs bulk delete --search "state:completed finished<-30d"',
     )
-    .action(async (action: BulkAction, { search, limit, dryRun, json, ...place }: BulkFlags) => {
+    .onJobs(async (jobs, action: BulkAction, { search, limit, dryRun, json }: BulkFlags) => {
       const options = { action, search, ...(limit === undefined ? {} : { limit: count('--limit', limit) }) }
-      await using box = await openPlace(command, place)
-      const jobs: PlacedJobs = box.jobs
       if (dryRun) {
         const answer = await jobs.bulk({ ...options, dryRun: true })
-        if (json) return printer.json(answer)
-        return printer.line(showMatches(action, answer))
+        return printer.answer(json, answer, showMatches(action, answer))
       }
       const total = await countFirst(jobs, options)
       const { id } = await jobs.bulk(options)
       const operation = await watch(jobs, id, total)
-      if (json) printer.json(operation)
-      else printer.line(`${operation.state}: ${countsOf(operation)} (operation ${id})`)
-      if (operation.state !== 'completed') endWith(1)
+      const { state, matched, done, skipped } = operation
+      const line = `${state}: ${matched} matched, ${done} done, ${skipped} skipped (operation ${id})`
+      printer.answer(json, operation, line)
+      if (state !== 'completed') endWith(1)
     })
-  return command.jobsFlags()
 }
 
-/** As `3 jobs match: 1 completed, 2 dead`, with a warning about what a retry would also do. */
+/** Such as `3 jobs match: 1 completed, 2 dead`, with a warning about further effects of a retry. */
 function showMatches(action: BulkAction, { matched, states, stopped, scanned }: BulkCount): string {
   const byState = Object.entries(states).filter(([, count]) => count > 0)
   const shown = byState.map(([state, count]) => `${count} ${state}`).join(', ')
@@ -177,16 +174,17 @@ function showMatches(action: BulkAction, { matched, states, stopped, scanned }: 
   ].join('. ')
 }
 
-const lookMs = 200
+/** The pause between two reads of a bulk operation. */
+const pollMs = 200
 
-/** The number of matching jobs, for a progress bar; undefined where one search does not see all of them. */
-async function countFirst(jobs: PlacedJobs, options: BulkOptions): Promise<number | undefined> {
+/** The number of matching jobs for the progress bar; undefined: one search cannot count all of them. */
+async function countFirst(jobs: BoxJobs, options: BulkOptions): Promise<number | undefined> {
   if (!process.stderr.isTTY) return undefined
   const { matched, stopped } = await jobs.bulk({ ...options, dryRun: true })
   return stopped === null ? Math.min(matched, options.limit ?? matched) : undefined
 }
 
-async function watch(jobs: PlacedJobs, id: string, total: number | undefined): Promise<BulkOperation> {
+async function watch(jobs: BoxJobs, id: string, total: number | undefined): Promise<BulkOperation> {
   using progress = createProgress()
   for (;;) {
     const operation = await jobs.bulkOperation(id)
@@ -194,12 +192,8 @@ async function watch(jobs: PlacedJobs, id: string, total: number | undefined): P
       throw new SignalboxError('not_found', `The operation ${id} was deleted before it ended.`)
     if (operation.state !== 'running') return operation
     progress.show(operation.action, operation.done + operation.skipped, total)
-    await new Promise((resolve) => setTimeout(resolve, lookMs))
+    await new Promise((resolve) => setTimeout(resolve, pollMs))
   }
-}
-
-function countsOf({ matched, done, skipped }: BulkOperation): string {
-  return `${matched} matched, ${done} done, ${skipped} skipped`
 }
 
 function rowOf(job: Job, now: number): readonly Cell[] {
@@ -220,8 +214,8 @@ type AddFlags = Flags<'payload' | 'queue' | 'priority' | 'delay' | 'uniqueKey' |
 }
 
 /** `signalbox add KIND`: adds one job. */
-export function addCommand({ printer }: Stage): Command {
-  const command = new Verb('add')
+export function addCommand({ printer }: CommandContext): Command {
+  const command = new CliCommand('add')
     .argument('<kind>', 'the kind of the job')
     .option('--payload <json>', 'its payload')
     .option('--queue <name>', 'its queue (default: default)')
@@ -238,10 +232,10 @@ export function addCommand({ printer }: Stage): Command {
     .action(async (kind: string, flags: AddFlags) => {
       const options = optionsOf(flags)
       const payload = parsePayload(flags.payload)
-      await using box = await openPlace(command, flags, 'make')
+      await using box = await openBox(command, flags, 'make')
       const added = await box.jobs.add(kind, payload, options)
-      if (flags.json) printer.json(added)
-      else printer.line(added.duplicate ? `job ${added.id} exists already` : `added job ${added.id}`)
+      const line = added.duplicate ? `job ${added.id} exists already` : `added job ${added.id}`
+      printer.answer(flags.json, added, line)
     })
   return command.boxFlags()
 }
@@ -264,11 +258,11 @@ function priorityOf(given: string): number {
 }
 
 /** `signalbox jobs show`: one job, with its dependencies and its log. */
-export function showCommand(printer: Printer): Verb {
-  return new Verb('show', 'show one job: state, payload, dependencies, log')
+function showCommand(printer: Printer): CliCommand {
+  return new CliCommand('show', 'show one job: state, payload, dependencies, log')
     .argument('<id>', 'the job')
     .examples('jobs show 01k9z3v8qe0m4t9wq3rb5c7xkd')
-    .onBox(async (box, id: string, { json }: PlaceFlags) => {
+    .onBox(async (box, id: string, { json }: BoxFlags) => {
       const job = await box.jobs.find(id)
       if (job === undefined)
         throw new SignalboxError(
@@ -283,13 +277,13 @@ export function showCommand(printer: Printer): Verb {
     })
 }
 
-type WaitFlags = PlaceFlags & { readonly timeout: string }
+type WaitFlags = BoxFlags & { readonly timeout: string }
 
-/** As `timeout` of the shell ends. */
+/** The exit code of the shell's `timeout`. */
 const timeoutExitCode = 124
 
-function waitCommand(printer: Printer, endWith: (exitCode: number) => void): Verb {
-  return new Verb('wait', 'wait until a job has ended, and print its result')
+function waitCommand(printer: Printer, endWith: (exitCode: number) => void): CliCommand {
+  return new CliCommand('wait', 'wait until a job has ended, and print its result')
     .argument('<id>', 'the job')
     .option('--timeout <span>', 'how long to wait', '60s')
     .note(
@@ -304,7 +298,7 @@ function waitCommand(printer: Printer, endWith: (exitCode: number) => void): Ver
       if (status === 'timeout') return printer.line(`job ${id} has not ended: it is ${job.state}`)
       printer.line(`job ${id} is ${job.state}`)
       if (job.result !== null) printer.line(JSON.stringify(job.result))
-      if (job.error !== null) printer.line([job.error.code, job.error.message].filter(Boolean).join(': '))
+      if (job.error !== null) printer.line(codeAndMessage(job.error))
     })
 }
 
@@ -331,8 +325,12 @@ function fieldsOf(job: FoundJob): Fields {
     payload: JSON.stringify(job.payload),
     attempts: describeAttempts(job),
     result: job.result === null ? null : JSON.stringify(job.result),
-    error: job.error && [job.error.code, job.error.message].filter(Boolean).join(': '),
+    error: job.error && codeAndMessage(job.error),
   }
+}
+
+function codeAndMessage({ code, message }: JobError): string {
+  return [code, message].filter(Boolean).join(': ')
 }
 
 function describeAttempts({ attempts }: FoundJob): string | null {
@@ -352,23 +350,20 @@ function describeJobs(dependencies: readonly JobDependency[]): string | null {
 }
 
 /** `signalbox jobs retry|cancel ID…`. */
-export function actCommand(printer: Printer, act: 'retry' | 'cancel'): Verb {
+function actCommand(printer: Printer, act: 'retry' | 'cancel'): CliCommand {
   const about =
     act === 'retry'
       ? 'make ended jobs ready again, with attempt 0'
       : 'cancel jobs; running jobs get a cancellation request'
-  return new Verb(act, about)
+  return new CliCommand(act, about)
     .argument('<id...>', 'the jobs')
     .note(`For all jobs of a search: signalbox jobs bulk ${act} --search …`)
     .examples(`jobs ${act} 01k9z3v8qe0m4t9wq3rb5c7xkd`)
-    .onBox(async (box, ids: readonly string[], { json }: PlaceFlags) => {
+    .onBox(async (box, ids: readonly string[], { json }: BoxFlags) => {
       for (const id of ids) {
         const answer = { id, ...(await box.jobs[act](id)) }
-        if (json) printer.json(answer)
-        else
-          printer.line(
-            `${id}  ${'cancelRequested' in answer && answer.cancelRequested ? 'cancellation requested' : answer.state}`,
-          )
+        const isRequested = 'cancelRequested' in answer && answer.cancelRequested
+        printer.answer(json, answer, `${id}  ${isRequested ? 'cancellation requested' : answer.state}`)
       }
     })
 }

@@ -8,12 +8,12 @@ import type { LimitOptions, QueueLimits, QueueStats } from '../../../jobs/index.
 import { nearestTo } from '../../config/problems.ts'
 import { numberOr } from '../../config/value-kinds.ts'
 import { type Printer, printList, showSpan } from '../../print.ts'
-import type { Stage } from '../../verbs.ts'
-import { type Flags, openPlace, type PlaceFlags, Verb } from '../place.ts'
+import type { CommandContext } from '../../verbs.ts'
+import { type BoxFlags, CliCommand, type Flags, openBox } from '../cli-command.ts'
 
-/** `signalbox queues ls|pause|resume|limit`: shows and operates queues. */
-export function queuesCommand({ printer }: Stage): Command {
-  return new Verb('queues').group(
+/** `signalbox queues ls|pause|resume|limit`: shows, pauses, resumes and limits queues. */
+export function queuesCommand({ printer }: CommandContext): Command {
+  return new CliCommand('queues').group(
     listCommand(printer),
     switchCommand(
       printer,
@@ -25,10 +25,10 @@ export function queuesCommand({ printer }: Stage): Command {
   )
 }
 
-function listCommand(printer: Printer): Verb {
-  return new Verb('ls', 'list queues with the number of jobs by state')
+function listCommand(printer: Printer): CliCommand {
+  return new CliCommand('ls', 'list queues with the number of jobs by state')
     .examples('queues ls', 'queues ls --json')
-    .onBox(async (box, { json }: PlaceFlags) => {
+    .onBox(async (box, { json }: BoxFlags) => {
       const items = await box.jobs.stats()
       if (json) return printer.json({ items })
       const heads = ['QUEUE', 'READY', 'SCHEDULED', 'WAITING', 'RUNNING', 'DEAD', 'OLDEST', 'STATE']
@@ -56,19 +56,20 @@ function showLimits({ perKey, ...own }: QueueLimits): string {
   return [...show(own), ...(perKey === null ? [] : show(perKey).map((word) => `${word} per key`))].join(', ')
 }
 
-function switchCommand(printer: Printer, name: 'pause' | 'resume', about: string): Verb {
-  const command = new Verb(name, about)
+function switchCommand(printer: Printer, name: 'pause' | 'resume', about: string): CliCommand {
+  const paused = name === 'pause'
+  return new CliCommand(name, about)
     .argument('<queue>', 'its name')
     .examples(`queues ${name} mail`)
-    .action(async (queue: string, { json, ...place }: PlaceFlags) => {
-      const paused = name === 'pause'
-      await using box = await openPlace(command, place, paused ? 'make' : 'look')
-      await box.jobs[name](queue)
-      const usage = await usageOf(box, queue)
-      if (json) return printer.json({ queue, paused, ...usage })
-      printer.line(`${paused ? 'paused' : 'resumed'} ${queue}${showUsage(usage)}`)
-    })
-  return command.boxFlags()
+    .onBox(
+      async (box, queue: string, { json }: BoxFlags) => {
+        await box.jobs[name](queue)
+        const usage = await usageOf(box, queue)
+        const line = `${paused ? 'paused' : 'resumed'} ${queue}${showUsage(usage)}`
+        printer.answer(json, { queue, paused, ...usage }, line)
+      },
+      paused ? 'make' : 'look',
+    )
 }
 
 interface Usage {
@@ -76,7 +77,7 @@ interface Usage {
   readonly nearest?: string
 }
 
-/** Whether the queue has or had jobs. If not, its name may be misspelt: also gives the queue with the nearest name. */
+/** Whether the queue has or had jobs. If not, its name may be misspelt: also returns the nearest name of a queue. */
 async function usageOf(box: Box | RemoteBox, queue: string): Promise<Usage> {
   const { items } = await box.jobs.list({ queue, limit: 1 })
   if (items.length > 0) return { isUsed: true }
@@ -92,8 +93,8 @@ function showUsage({ isUsed, nearest }: Usage): string {
 
 type LimitFlags = Flags<'concurrency' | 'rate' | 'perKeyConcurrency' | 'perKeyRate', 'none'>
 
-function limitCommand(printer: Printer): Verb {
-  const command = new Verb('limit')
+function limitCommand(printer: Printer): CliCommand {
+  const command = new CliCommand('limit')
     .description('limit how many jobs of a queue run at once and start within a time, over all processes')
     .argument('<queue>', 'its name')
     .option('--concurrency <count>', 'the most running jobs')
@@ -109,13 +110,11 @@ function limitCommand(printer: Printer): Verb {
     )
     .action(async (queue: string, flags: LimitFlags) => {
       const given = limitsOf(flags)
-      await using box = await openPlace(command, flags, 'make')
+      await using box = await openBox(command, flags, 'make')
       const limits = await box.jobs.setLimits(queue, given)
       const usage = await usageOf(box, queue)
-      if (flags.json) return printer.json({ queue, limits, ...usage })
-      printer.line(
-        `${limits === null ? `${queue} has no limits` : `${queue}: ${showLimits(limits)}`}${showUsage(usage)}`,
-      )
+      const line = limits === null ? `${queue} has no limits` : `${queue}: ${showLimits(limits)}`
+      printer.answer(flags.json, { queue, limits, ...usage }, line + showUsage(usage))
     })
   return command.boxFlags()
 }

@@ -3,39 +3,39 @@ import { SignalboxError } from '../../../core/errors.ts'
 import type { Schedule, ScheduleOptions, Schedules } from '../../../jobs/index.ts'
 import { parsePayload, spanOf, spanText } from '../../config/value-kinds.ts'
 import { type Cell, type Printer, printList } from '../../print.ts'
-import type { Stage } from '../../verbs.ts'
-import { type Flags, openPlace, type PlacedJobs, type PlaceFlags, readAll, Verb } from '../place.ts'
+import type { CommandContext } from '../../verbs.ts'
+import { type BoxFlags, type BoxJobs, CliCommand, type Flags, openBox, readAll } from '../cli-command.ts'
 
-/** `signalbox schedules list|set|pause|resume|run|remove`: jobs that run by the clock. */
-export function schedulesCommand({ printer }: Stage): Command {
-  return new Verb('schedules').group(
+/** `signalbox schedules list|set|pause|resume|run|remove`: shows and changes schedules. */
+export function schedulesCommand({ printer }: CommandContext): Command {
+  return new CliCommand('schedules').group(
     listCommand(printer),
     setCommand(printer),
     nameCommand(printer, 'pause', 'run no slot until it is resumed', async (schedules, name) => {
       const schedule = await schedules.pause(name)
-      return { said: schedule, line: `paused ${name}` }
+      return { answer: schedule, line: `paused ${name}` }
     }),
     nameCommand(printer, 'resume', 'run it again from its next slot on', async (schedules, name) => {
       const schedule = await schedules.resume(name)
-      return { said: schedule, line: `resumed ${name}: ${nextOf(schedule)}` }
+      return { answer: schedule, line: `resumed ${name}: ${nextOf(schedule)}` }
     }),
     nameCommand(printer, 'run', 'add its job now, out of turn', async (schedules, name) => {
       const added = await schedules.run(name)
       const line = added.duplicate ? `job ${added.id} is there already` : `added job ${added.id}`
-      return { said: added, line }
+      return { answer: added, line }
     }),
     nameCommand(printer, 'remove', 'remove it; jobs that it added stay', async (schedules, name) => {
       const removed = await schedules.remove(name)
       if (!removed) throw new SignalboxError('not_found', `There is no schedule "${name}".`)
-      return { said: { removed }, line: `removed ${name}` }
+      return { answer: { removed }, line: `removed ${name}` }
     }),
   )
 }
 
-function listCommand(printer: Printer): Verb {
-  return new Verb('ls', 'list schedules by name, with their next and last runs')
+function listCommand(printer: Printer): CliCommand {
+  return new CliCommand('ls', 'list schedules by name, with their next and last runs')
     .examples('schedules list', 'schedules list --json')
-    .onJobs(async (jobs, { json }: PlaceFlags) => {
+    .onJobs(async (jobs, { json }: BoxFlags) => {
       const items = await readAll((cursor) => jobs.schedules.list({ limit: 500, cursor }))
       if (json) return printer.json({ items })
       const heads = ['NAME', 'WHEN', 'KIND', 'NEXT', 'LAST']
@@ -48,8 +48,8 @@ type SetFlags = Flags<'cron' | 'timeZone' | 'every' | 'payload' | 'queue'> & {
   readonly catchUp?: 'none' | 'one' | 'all'
 }
 
-function setCommand(printer: Printer): Verb {
-  const command = new Verb('set', 'create or replace a schedule')
+function setCommand(printer: Printer): CliCommand {
+  const command = new CliCommand('set', 'create or replace a schedule')
     .argument('<name>', 'its name')
     .option(
       '--cron <line>',
@@ -74,14 +74,16 @@ function setCommand(printer: Printer): Verb {
     .action(async (name: string, flags: SetFlags) => {
       const { cron, timeZone, every, kind, payload, queue, catchUp, json, ...place } = flags
       const options = {
-        ...{ cron, timeZone, everyMs: spanOf('--every', every), catchUp },
+        cron,
+        timeZone,
+        everyMs: spanOf('--every', every),
+        catchUp,
         job: { kind, queue, payload: parsePayload(payload) },
       }
-      await using box = await openPlace(command, place, 'make')
-      const jobs: PlacedJobs = box.jobs
+      await using box = await openBox(command, place, 'make')
+      const jobs: BoxJobs = box.jobs
       const schedule = await jobs.schedules.set(name, options as unknown as ScheduleOptions)
-      if (json) printer.json(schedule)
-      else printer.line(`set ${name}: ${nextOf(schedule)}`)
+      printer.answer(json, schedule, `set ${name}: ${nextOf(schedule)}`)
     })
   return command.jobsFlags()
 }
@@ -90,15 +92,14 @@ function nameCommand(
   printer: Printer,
   verb: string,
   description: string,
-  act: (schedules: Schedules, name: string) => Promise<{ readonly said: unknown; readonly line: string }>,
-): Verb {
-  return new Verb(verb, description)
+  act: (schedules: Schedules, name: string) => Promise<{ readonly answer: unknown; readonly line: string }>,
+): CliCommand {
+  return new CliCommand(verb, description)
     .argument('<name>', 'the name of the schedule, as list shows it')
     .examples(`schedules ${verb} report`)
-    .onJobs(async (jobs, name: string, { json }: PlaceFlags) => {
-      const { said, line } = await act(jobs.schedules, name)
-      if (json) printer.json(said)
-      else printer.line(line)
+    .onJobs(async (jobs, name: string, { json }: BoxFlags) => {
+      const { answer, line } = await act(jobs.schedules, name)
+      printer.answer(json, answer, line)
     })
 }
 

@@ -7,20 +7,20 @@ import type { Jobs } from '../../jobs/index.ts'
 import { resolveGiven, resolveSetting } from '../config/config.ts'
 import { addDatabaseFlags, addStoreFlags, givenFlags, sourcesOf } from '../config/flags.ts'
 
-/** Flags that name the server or the store. */
-export interface PlaceFlags {
+/** The flags that name a server or a store, and `--json`. */
+export interface BoxFlags {
   readonly url?: string
   readonly namespace?: string
   readonly json?: boolean
 }
 
-/** The flags of a command: texts that may be given, and switches. */
-export type Flags<Text extends string, Switch extends string = never> = PlaceFlags & {
+/** The flags of a command: optional texts, and switches. */
+export type Flags<Text extends string, Switch extends string = never> = BoxFlags & {
   readonly [Name in Text]?: string
 } & { readonly [Name in Switch]?: boolean }
 
-/** A command with examples in its help. Most work on a box. */
-export class Verb extends Command {
+/** A command with examples in its help. Most commands open a box: on a server or on a store. */
+export class CliCommand extends Command {
   #example: string | undefined
 
   constructor(name: string, about = '') {
@@ -34,65 +34,79 @@ export class Verb extends Command {
     return this.addHelpText('after', `\n${lines.join('\n')}`)
   }
 
+  /** Examples without the name of the program. */
   examples(...lines: readonly string[]): this {
     this.#example = lines[0]
-    return this.note('Examples:', ...lines.map((line) => `  signalbox ${line}`))
+    return this.exampleLines(...lines.map((line) => `signalbox ${line}`))
   }
 
-  /** Verbs below this one. The first example of each is an example of this one. */
-  group(...verbs: readonly Verb[]): this {
-    for (const verb of verbs) this.addCommand(verb)
-    return this.examples(...verbs.flatMap((verb) => verb.#example ?? []))
+  /** Examples as complete lines for a shell. */
+  exampleLines(...lines: readonly string[]): this {
+    return this.note('Examples:', ...lines.map((line) => `  ${line}`))
   }
 
-  /** Adds the flags that name a box. Called last, so that the command's own flags come first in the help. */
+  /** Adds subcommands. The first example of each is an example of this command. */
+  group(...commands: readonly CliCommand[]): this {
+    for (const command of commands) this.addCommand(command)
+    return this.examples(...commands.flatMap((command) => command.#example ?? []))
+  }
+
+  /** Adds the flags that name a box. Call it last, so that the command's own flags come first in the help. */
   boxFlags(): this {
-    return addStoreFlags(addAskFlags(this))
+    return addStoreFlags(addServerFlags(this))
   }
 
-  /** The same for commands about jobs, which are never in a Redis. */
+  /** The same for commands about jobs, which a Redis never holds. */
   jobsFlags(): this {
-    return addDatabaseFlags(addAskFlags(this))
+    return addDatabaseFlags(addServerFlags(this))
   }
 
-  /** Adds these flags, too, and opens the box for `act`. */
+  /** Adds the flags that name a box. The command opens the box and calls `act` with its own arguments. */
   onBox<Given extends readonly unknown[]>(
     act: (box: Box | RemoteBox, ...given: Given) => Promise<void>,
-    mode?: PlaceMode,
+    mode?: OpenMode,
   ): this {
-    return this.boxFlags().action(async (...given) => {
-      await using box = await openPlace(this, given.at(-2) as PlaceFlags, mode)
+    return this.boxFlags().#open(act, mode)
+  }
+
+  /** The same for commands about jobs. */
+  onJobs<Given extends readonly unknown[]>(
+    act: (jobs: BoxJobs, ...given: Given) => Promise<void>,
+    mode?: OpenMode,
+  ): this {
+    return this.jobsFlags().#open<Given>((box, ...given) => act(box.jobs, ...given), mode)
+  }
+
+  #open<Given extends readonly unknown[]>(
+    act: (box: Box | RemoteBox, ...given: Given) => Promise<void>,
+    mode?: OpenMode,
+  ): this {
+    return this.action(async (...given) => {
+      await using box = await openBox(this, given.at(-2) as BoxFlags, mode)
       // Commander adds the command itself.
       await act(box, ...(given.slice(0, -1) as unknown as Given))
     })
   }
-
-  onJobs<Given extends readonly unknown[]>(
-    act: (jobs: PlacedJobs, ...given: Given) => Promise<void>,
-    mode?: PlaceMode,
-  ): this {
-    return this.jobsFlags().action(async (...given) => {
-      await using box = await openPlace(this, given.at(-2) as PlaceFlags, mode)
-      await act(box.jobs, ...(given.slice(0, -1) as unknown as Given))
-    })
-  }
 }
 
-function addAskFlags<Asking extends Command>(command: Asking): Asking {
+function addServerFlags<Given extends Command>(command: Given): Given {
   return command
     .option('--url <url>', 'the server to use; SIGNALBOX_TOKEN holds its token')
     .option('--namespace <name>', 'the namespace (default: default, or the token’s)')
     .option('--json', 'print one line of JSON')
 }
 
-/** `look` creates no SQLite file; `make` does. `hold` also keeps trying a server that is away, because a lock must not be lost. */
-type PlaceMode = 'look' | 'make' | 'hold'
+/**
+ * `look` creates no SQLite file; `make` does. `hold` also retries an unreachable server without end, because a lock must
+ * not be lost.
+ */
+type OpenMode = 'look' | 'make' | 'hold'
 
-/** The box of the named server, else on the store that a server started here would open. */
-export async function openPlace(
+/** Opens a box on the named server; without one, on the store that `serve` would open with the same settings. */
+export async function openBox(
   command: Command,
-  flags: PlaceFlags,
-  mode: PlaceMode = 'look',
+  flags: BoxFlags,
+  mode: OpenMode = 'look',
 ): Promise<Box | RemoteBox> {
   const namespace = flags.namespace === undefined ? undefined : text('--namespace', flags.namespace)
   const url = serverOf(command, flags)
@@ -111,7 +125,7 @@ export async function openPlace(
     )
   if (mode === 'look') requireFile(database)
   const { open } = await import('../../index.ts')
-  // As those of a server that is started here.
+  // The same options as `serve` would use.
   const locks = {
     multiNode: resolveSetting('locksMultiNode', given),
     conflicts: resolveSetting('locksConflicts', given),
@@ -136,12 +150,12 @@ export async function readAll<Item>(
   return items
 }
 
-/** The verbs of jobs that a server has too. */
-export type PlacedJobs = Omit<Jobs, 'add' | 'addMany' | 'ack' | 'nack' | 'worker'>
+/** The methods of jobs that a remote box has too. */
+export type BoxJobs = Omit<Jobs, 'add' | 'addMany' | 'ack' | 'nack' | 'worker'>
 
 /**
- * The address of the server that a command asks: `--url`, else SIGNALBOX_URL, unless a flag names a store. Undefined: it
- * works on a store.
+ * The address of the server that the command uses: `--url`, else SIGNALBOX_URL, unless a flag names a store. Undefined: the
+ * command uses a store.
  */
 export function serverOf(
   command: Command,
@@ -155,7 +169,7 @@ export function serverOf(
   return url ?? (namesStore ? undefined : serverInEnvironment())
 }
 
-/** SIGNALBOX_URL. An empty one is a mistake, such as an unset variable in a script, and does not mean the store. */
+/** Reads SIGNALBOX_URL. An empty value is an error, such as an unset variable of a script. It does not mean the store. */
 export function serverInEnvironment(): string | undefined {
   const url = process.env.SIGNALBOX_URL
   if (url?.trim() === '')
@@ -166,15 +180,15 @@ export function serverInEnvironment(): string | undefined {
   return url
 }
 
-/** Commands give up on a server after a few tries, because a person or a script waits for them. */
+/** A command stops after a few tries, because a user or a script waits for it. */
 export function remoteOptions(): { readonly retries: number; readonly token?: string } {
   const token = process.env.SIGNALBOX_TOKEN
   return { retries: 4, ...(token ? { token } : {}) }
 }
 
 /**
- * Refuses a command that works on a database only while SIGNALBOX_URL names a server and no database is named: the
- * default would be a new SQLite file in the working directory.
+ * Refuses a command that needs a database if only SIGNALBOX_URL is set. Otherwise it would use the default database, a
+ * SQLite file in the working directory.
  */
 export function requireDatabase(command: Command, verb: string, advice: string): void {
   if (resolveGiven('database', sourcesOf(command)) !== undefined) return
@@ -184,7 +198,7 @@ export function requireDatabase(command: Command, verb: string, advice: string):
   )
 }
 
-/** Refuses a missing file: a user in the wrong folder must not see an empty database. */
+/** Refuses a missing SQLite file, because a user in the wrong folder must not see an empty database. */
 export function requireFile(database: string): void {
   if (!database.startsWith('sqlite:')) return
   const path = database.replace(/^sqlite:/, '').replace(/\?.*$/s, '')

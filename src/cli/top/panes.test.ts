@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { paneOf } from './panes.ts'
-import { queueRates } from './rates.ts'
+import { paneOf, queueRates } from './panes.ts'
 
 const worker = {
   ...{
