@@ -1,7 +1,4 @@
 /** Copies everything in a SQL store to another engine, and proves the result (`signalbox copy`). */
-
-export type { TableProof } from './copy.ts'
-export { type CopyReport, compare, copy } from './copy.ts'
+export { type CopyReport, compare, copy, type TableProof } from './copy.ts'
 export { type CopyPlan, planCopy } from './copy-ends.ts'
-export type { CopyNews } from './copy-progress.ts'
-export { type CopyOptions, copyDefaults } from './copy-progress.ts'
+export { type CopyNews, type CopyOptions, copyDefaults } from './copy-progress.ts'

@@ -1,7 +1,5 @@
-import { readScaling, type ScalingParts } from './scaling/read-scaling.ts'
-import type { Scaling, ScalingRequest } from './scaling/scaling.ts'
-import { readSeries } from './series/read-series.ts'
-import type { Series, SeriesRequest } from './series/series.ts'
+import { readScaling, type Scaling, type ScalingParts, type ScalingRequest } from './scaling/read-scaling.ts'
+import { readSeries, type Series, type SeriesRequest } from './series/read-series.ts'
 
 /** Metrics of all processes on the store. */
 export interface FleetMetrics {

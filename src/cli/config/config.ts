@@ -6,40 +6,36 @@ import { type Config, flagOf, type SettingName, settingNames, settings, variable
 import type { Kind } from './value-kinds.ts'
 
 /**
- * A configuration, whole and checked, and where each value came from:
+ * A complete and checked configuration, with the source of each value:
  *
  *     flags  >  SIGNALBOX_* variables  >  signalbox.config.{ts,json,yaml,yml}  >  defaults
  *
- * Every source is read completely before anything is refused, so that the operator sees all mistakes at once, each with its
- * place. Only the named files are read.
+ * All sources are read before an error is thrown, so that the operator sees all mistakes at once, each with its source.
  */
 export interface ResolvedConfig {
   readonly values: Config
   /** `--port`, `SIGNALBOX_PORT`, `signalbox.config.json: port` or `default`. */
   readonly sources: Readonly<Record<SettingName, string>>
-  /** The configuration file that was read. */
+  /** The configuration file; undefined: none was found. */
   readonly file: string | undefined
-  /** Those of `token` and of the token file. */
+  /** The secrets of `token` and of the token file. */
   readonly secrets: readonly string[]
-  /** Those of `secretKey`, then those of the secret key file; the first seals. Empty: secrets are kept in plain. */
+  /** The keys of `secretKey`, then of the secret key file; the first seals. Empty: secrets are stored in plain text. */
   readonly secretKeys: readonly string[]
 }
 
 export interface ConfigSources {
-  /** As given on the command line: text, or true and false for switches; nothing for what was not given. */
+  /** The flags on the command line: text, or true and false for switches. Flags that are not given are missing. */
   readonly flags: Readonly<Record<string, unknown>>
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Where the configuration file is looked for. */
+  /** The folder of the configuration file. */
   readonly folder: string
-  /** Variables that are twins of other flags. @default none */
+  /** Variables that are twins of other flags, so no misspelt settings. @default none */
   readonly twins?: readonly string[]
 }
 
-/**
- * Names that are none of a server's settings but may well stand in its environment: its file's, those of workers, and
- * what `signalbox lock` gives to its command.
- */
-const othersVariables = [
+/** Variables that are no settings of a server but may be in its environment. `signalbox lock` sets the last one. */
+const otherVariables = [
   'SIGNALBOX_CONFIG',
   'SIGNALBOX_URL',
   'SIGNALBOX_NAMESPACE',
@@ -47,9 +43,9 @@ const othersVariables = [
   'SIGNALBOX_LOCK_TOKEN',
 ]
 const prefix = 'SIGNALBOX_'
-const usualVariables: readonly string[] = [...settingNames.map(variableOf), ...othersVariables]
+const usualVariables: readonly string[] = [...settingNames.map(variableOf), ...otherVariables]
 
-/** Those that are neither settings nor known otherwise: misspelt, or the twin of a flag. Those of the tests are not ours. */
+/** Lists unknown SIGNALBOX_ variables: misspelt, or the twin of a flag. Variables of the tests do not count. */
 export function unfamiliarVariables(env: ConfigSources['env']): readonly string[] {
   return Object.keys(env)
     .filter((name) => name.startsWith(prefix) && !name.startsWith(`${prefix}TEST_`))
@@ -57,7 +53,7 @@ export function unfamiliarVariables(env: ConfigSources['env']): readonly string[
     .sort()
 }
 
-/** Reads all sources and checks everything. Throws one `invalid_argument` that lists all that is wrong. */
+/** Reads and checks all sources. Throws one `invalid_argument` that lists all mistakes. */
 export function resolveConfig(given: ConfigSources): ResolvedConfig {
   const problems = new Problems()
   const file = problems.catch(() => readFile(given))
@@ -81,24 +77,24 @@ export function resolveConfig(given: ConfigSources): ResolvedConfig {
 }
 
 /**
- * One setting alone, for commands that need no server's configuration. What else may be wrong is not looked at, but for a
- * name that was meant to be this one.
+ * Resolves one setting, for commands that need no complete configuration. Other mistakes are ignored, except a misspelt
+ * name of this setting.
  */
 export function resolveSetting<Name extends SettingName>(name: Name, given: ConfigSources): Config[Name] {
-  return checkValue(name, findMeant(name, given)) as Config[Name]
+  return checkValue(name, findSetting(name, given)) as Config[Name]
 }
 
-/** The same where a source sets it; undefined for a default. */
+/** The same, but undefined if no source sets it. */
 export function resolveGiven<Name extends SettingName>(
   name: Name,
   given: ConfigSources,
 ): Config[Name] | undefined {
-  const found = findMeant(name, given)
+  const found = findSetting(name, given)
   return found.source === 'default' ? undefined : (checkValue(name, found) as Config[Name])
 }
 
-/** A default that stands in for a misspelt name would lead to another database than was meant. */
-function findMeant(name: SettingName, given: ConfigSources): Found {
+/** Refuses a misspelt name of the setting, because the default may be another database than the operator wants. */
+function findSetting(name: SettingName, given: ConfigSources): Found {
   const file = readFile(given)
   const found = findValue(name, given, file)
   const problems = new Problems()
@@ -106,7 +102,7 @@ function findMeant(name: SettingName, given: ConfigSources): Found {
   problems.throwIfAny()
   if (found.source !== 'default') return found
   const variables = unfamiliarVariables(given.env).filter(
-    (word) => meantVariable(word, usualVariables) === variableOf(name),
+    (word) => nearestVariable(word, usualVariables) === variableOf(name),
   )
   addUnknownVariables(variables, [], problems)
   for (const unknown of file?.unknown ?? [])
@@ -131,10 +127,10 @@ function findValue(name: SettingName, { flags, env }: ConfigSources, file: Confi
   const flag = flagOf(name)
   if (flag !== undefined && flags[name] !== undefined) return { source: flag, value: read(flags[name]) }
   const variable = variableOf(name)
-  // An empty variable is a mistake, not a missing value: `check` refuses it.
+  // An empty variable is a mistake, not a missing value, so `check` refuses it.
   if (env[variable] !== undefined) return { source: variable, value: read(env[variable]) }
-  const said = file !== undefined && Object.hasOwn(file.values, name) ? file.values[name] : undefined
-  if (said?.value !== undefined) return { source: said.place, value: said.value }
+  const fromFile = file !== undefined && Object.hasOwn(file.values, name) ? file.values[name] : undefined
+  if (fromFile?.value !== undefined) return { source: fromFile.position, value: fromFile.value }
   return { source: 'default', value: fallback }
 }
 
@@ -143,21 +139,21 @@ function checkValue(name: SettingName, { source, value }: Found): unknown {
   return (settings[name].kind as Kind<unknown>).check(source, value)
 }
 
-/** A misspelt name is an error, not a default. */
+/** Refuses unknown variables, because a misspelt setting must not become its default. */
 function addUnknownVariables(names: readonly string[], twins: readonly string[], problems: Problems): void {
   for (const name of names) {
     if (twins.includes(name)) continue
-    const meant = meantVariable(name, [...usualVariables, ...twins])
-    const advice = meant ? `Did you mean ${meant}?` : 'Unset it; --help of a command lists its variables.'
+    const nearest = nearestVariable(name, [...usualVariables, ...twins])
+    const advice = nearest ? `Did you mean ${nearest}?` : 'Unset it; --help of a command lists its variables.'
     problems.add(`${show(name)} is not a variable of Signalbox. ${advice}`)
   }
 }
 
-/** All names share a prefix, so the rest is compared. */
-function meantVariable(name: string, all: readonly string[]): string | undefined {
-  const behind = (variable: string) => variable.slice(prefix.length)
-  const meant = nearestTo(behind(name), all.map(behind))
-  return meant && prefix + meant
+/** Returns the nearest known variable. Only the part after the common prefix is compared. */
+function nearestVariable(name: string, all: readonly string[]): string | undefined {
+  const withoutPrefix = (variable: string) => variable.slice(prefix.length)
+  const nearest = nearestTo(withoutPrefix(name), all.map(withoutPrefix))
+  return nearest && prefix + nearest
 }
 
 /** Values that are valid alone but not together. */
@@ -211,10 +207,10 @@ function readSecretKeys(
   return [...(secretKey?.split(',') ?? []), ...fromFile]
 }
 
-/** The keys alone, for commands that open a store and need no server's configuration. */
+/** Resolves only the secret keys, for commands that open a store and need no complete configuration. */
 export function resolveSecretKeys(given: ConfigSources): readonly string[] {
   const secretKey = resolveSetting('secretKey', given)
-  const { source, value } = findMeant('secretKeyFile', given)
+  const { source, value } = findSetting('secretKeyFile', given)
   const secretKeyFile = checkValue('secretKeyFile', { source, value }) as string | undefined
   return readSecretKeys({ secretKey, secretKeyFile }, { secretKeyFile: source })
 }

@@ -4,8 +4,8 @@ import { flagOf, type SettingName, settingNames, settings, variableOf } from './
 import type { Kind } from './value-kinds.ts'
 
 /**
- * Gives a command the flags of these settings, all of them unless said otherwise, and that of the configuration file. They
- * are not checked here: that is done for all sources together.
+ * Adds the flags of these settings (@default all) and of the configuration file. config.ts checks their values, together
+ * with the other sources.
  */
 export function addSettingFlags<Setting extends Command>(
   command: Setting,
@@ -22,27 +22,27 @@ export function addSettingFlags<Setting extends Command>(
   return addOption(command, file, 'SIGNALBOX_CONFIG', 'signalbox.config.ts, .json or .yaml here')
 }
 
-/** Gives a command that works on a database, without a server, the flags to name it by. */
+/** Adds the flags that name a database. */
 export function addDatabaseFlags<Setting extends Command>(command: Setting): Setting {
   return addSettingFlags(command, ['database'])
 }
 
-/** The same for one that works on locks, which a Redis may hold. */
+/** Adds the flags that name a database, and a Redis with the locks. */
 export function addStoreFlags<Setting extends Command>(command: Setting): Setting {
   return addSettingFlags(command, ['database', 'redis'])
 }
 
-/** The database that such a command is to work on: the one a server started here would open. */
+/** The database of such a command: the one that `serve` would open with the same settings. */
 export function resolveDatabase(command: Command): string {
   return resolveSetting('database', sourcesOf(command))
 }
 
-/** What a command's settings are read from. */
+/** The sources of a command's settings. */
 export function sourcesOf(command: Command): ConfigSources {
   return { flags: givenFlags(command), env: process.env, folder: process.cwd() }
 }
 
-/** Commander shows its variable and what it is by default; the value is looked up with all its sources. */
+/** Adds an option. Commander only shows its variable and default; config.ts reads the value from all sources. */
 function addOption<Setting extends Command>(
   command: Setting,
   option: Option,
@@ -51,24 +51,24 @@ function addOption<Setting extends Command>(
 ): Setting {
   option.defaultValueDescription = fallback
   command.addOption(option)
-  // Named only now, for else commander would read it.
+  // Set after `addOption`, because otherwise commander would read the variable.
   option.envVar = variable
   return command
 }
 
-/** What was given on the command line, by the setting's name. Commander fills in what was not; that is left out. */
+/** The flags on the command line, by the name of the setting, without the defaults of commander. */
 export function givenFlags(command: Command): Readonly<Record<string, unknown>> {
   const names = Object.keys(command.opts()).filter((name) => command.getOptionValueSource(name) === 'cli')
   return Object.fromEntries(names.map((name) => [name, command.getOptionValue(name)]))
 }
 
-/** `--no-migrate` is the opposite of what the setting says. */
+/** Describes the flag: `--no-migrate` is the opposite of the setting. */
 function describe(name: SettingName): string {
   const { description, default: fallback } = settings[name]
   return fallback === true ? `do not ${description}` : description
 }
 
-/** For people; a switch is off unless it is given. */
+/** The default for the help. A switch shows none, because it is off unless it is given. */
 function shownDefault(name: SettingName): string {
   const { none, kind, default: fallback } = settings[name]
   if (none !== undefined) return none
@@ -78,8 +78,8 @@ function shownDefault(name: SettingName): string {
 }
 
 /**
- * What a whole configuration is read from. A variable that is no setting may be the twin of any command's flag; where
- * there is such a one, all commands have been loaded.
+ * The sources of a complete configuration. A variable that is no setting may be the twin of a flag of any command. `run`
+ * loaded all commands if there is such a variable.
  */
 export function configSources(command: Command): ConfigSources {
   let program = command
@@ -87,7 +87,7 @@ export function configSources(command: Command): ConfigSources {
   return { ...sourcesOf(command), twins: twinsOf(program) }
 }
 
-/** The variables of a command and of all below it. */
+/** The variables of a command and its subcommands. */
 export function twinsOf(command: Command): readonly string[] {
   const own = command.options.flatMap(({ envVar }) => envVar ?? [])
   return [...new Set([...own, ...command.commands.flatMap(twinsOf)])]

@@ -7,17 +7,17 @@ import type { ResolvedConfig } from './config.ts'
 import { secretFault } from './value-kinds.ts'
 
 /** A file that a setting names. */
-export interface NamedFile {
-  /** Where its path came from: a flag, a variable or a key of the configuration file. */
+interface NamedFile {
+  /** The source of its path: a flag, a variable or a key of the configuration file. */
   readonly name: string
   readonly path: string
-  /** What it is meant to hold, for people. */
+  /** The expected content, as text for the operator. */
   readonly holds: string
   readonly maxBytes: number
 }
 
-/** Says what is wrong with a file that a setting names. Nothing of its content is ever in a message. */
-export function refuseFile(
+/** The error about a file. It never quotes the content. */
+function refuseFile(
   { name, path }: Pick<NamedFile, 'name' | 'path'>,
   why: string,
   cause?: unknown,
@@ -28,14 +28,14 @@ export function refuseFile(
   })
 }
 
-/** The text of a file that every user may read. */
-export function readNamedFile(file: NamedFile): string {
+/** Reads a file that every user may read. */
+function readNamedFile(file: NamedFile): string {
   statFile(file)
   return read(file)
 }
 
-/** The text of a file that holds secrets. A file that other users can read is refused. */
-export function readPrivateFile(file: NamedFile): string {
+/** Reads a file with secrets. Refuses a file that other users can read. */
+function readPrivateFile(file: NamedFile): string {
   const stats = statFile(file)
   if ((stats.mode & readableByOthers(stats)) !== 0)
     throw refuseFile(
@@ -70,18 +70,17 @@ function unreadable(file: NamedFile, error: unknown): SignalboxError {
   return refuseFile(file, `which cannot be read (${(error as NodeJS.ErrnoException).code}).`, error)
 }
 
-/** A server that is not root can read a file of root by its group only, as with mounted secrets. Else only the owner may read it. */
+/**
+ * The permissions that a file with secrets must not have. Only the owner may read it. A server that is not root may also
+ * read a file of root by its group, as with mounted secrets.
+ */
 function readableByOthers({ uid }: Stats): number {
   return uid === 0 && process.getuid?.() !== 0 ? 0o037 : 0o077
 }
 
 const maxSecretsBytes = 65_536
 
-/**
- * The secrets of a token file: one a line; empty lines and those that begin with `#` do not count. A reader
- * of the file may do everything, so a file that other users can read is refused. `name` is where its path
- * came from. Nothing of its content is ever in a message.
- */
+/** Reads the secrets of a token file: one a line, without empty lines and lines that begin with `#`. */
 export function readTokenFile(name: string, path: string): readonly string[] {
   const file = { name, path, holds: 'file of secrets', maxBytes: maxSecretsBytes }
   const secrets = readLines(file)
@@ -94,7 +93,7 @@ export function readTokenFile(name: string, path: string): readonly string[] {
   return secrets
 }
 
-/** The keys of a secret key file, under the same rules: one a line, the first one seals. */
+/** Reads the keys of a secret key file in the same way. The first key seals. */
 export function readSecretKeyFile(name: string, path: string): readonly string[] {
   const file = { name, path, holds: 'file of secrets', maxBytes: maxSecretsBytes }
   const keys = readLines(file)
@@ -109,7 +108,7 @@ function readLines(file: NamedFile): readonly string[] {
   return lines.map((line) => line.trim()).filter((line) => line !== '' && !line.startsWith('#'))
 }
 
-/** Certificates that were read and fit together. */
+/** Certificates that fit together. */
 export interface ReadTls extends TlsCheck {
   readonly tls: TlsOptions
 }
@@ -117,8 +116,8 @@ export interface ReadTls extends TlsCheck {
 const maxTlsBytes = 1_048_576
 
 /**
- * Reads the certificates that the settings name, and checks them together; undefined where the server speaks plain HTTP.
- * `serve` calls the reader at its start, and again on SIGHUP.
+ * Creates a function that reads and checks the certificates of the settings; undefined: the server uses plain HTTP.
+ * `serve` calls it at its start, and again on SIGHUP.
  */
 export async function createTlsReader({
   values,

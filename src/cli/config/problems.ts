@@ -1,6 +1,6 @@
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 
-/** Collects all mistakes of a configuration, so that a person can fix them in one go. */
+/** Collects all mistakes of a configuration, so that the operator sees them at once. */
 export class Problems {
   readonly #lines: string[] = []
 
@@ -8,7 +8,7 @@ export class Problems {
     this.#lines.push(line)
   }
 
-  /** The result of `read`; undefined when it was refused, which is recorded. */
+  /** Returns the result of `read`. If it throws `invalid_argument`, records the error and returns undefined. */
   catch<Value>(read: () => Value): Value | undefined {
     try {
       return read()
@@ -19,7 +19,7 @@ export class Problems {
     }
   }
 
-  /** Throws them all as one error; `problemLines` has them apart again. */
+  /** Throws all as one error; `problemLines` separates them. */
   throwIfAny(): void {
     if (this.#lines.length === 0) return
     throw new SignalboxError('invalid_argument', this.#lines.join(' '), {
@@ -33,9 +33,9 @@ export function problemLines({ message, details }: SignalboxError): readonly str
   return Array.isArray(details.problems) ? (details.problems as readonly string[]) : [message]
 }
 
-/** The candidate that is nearest to a word; undefined when none is near enough to be a typing error. */
+/** Returns the candidate that is nearest to a word; undefined: none is near enough for a typing error. */
 export function nearestTo(word: string, candidates: readonly string[]): string | undefined {
-  // A long name may have more wrong letters; two letters are half of a short one.
+  // A long word may have three wrong letters; a short one fewer.
   const most = Math.min(3, Math.floor(word.length / 3))
   let best: string | undefined
   let bestDistance = most + 1
@@ -48,7 +48,7 @@ export function nearestTo(word: string, candidates: readonly string[]): string |
   return best
 }
 
-/** How many letters must be added, left out, changed or swapped with their neighbour to get from one to the other. */
+/** The number of letters to add, remove, change or swap with a neighbour that turns one word into the other. */
 function distanceOf(from: string, to: string): number {
   let before: number[] = []
   let last = Array.from({ length: to.length + 1 }, (_, at) => at)

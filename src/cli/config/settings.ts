@@ -27,8 +27,8 @@ const path = line(4_096)
 type Conflicts = NonNullable<LocksOptions['conflicts']>
 
 /**
- * Everything that can be set, once. From this table follow the flags of `serve`, the environment variables, the keys of
- * the configuration file, `config print` and the table in docs/configuration.md.
+ * All settings. The flags of `serve`, the environment variables, the keys of the configuration file, `config print` and the
+ * table in docs/configuration.md follow from `settings`.
  */
 export interface Config {
   readonly host: string
@@ -60,7 +60,7 @@ export interface Config {
   readonly secretKeyFile: string | undefined
   readonly migrate: boolean
   readonly thread: boolean
-  /** In milliseconds, as all spans here; undefined is for ever. */
+  /** In milliseconds, like all spans here; undefined: for ever. */
   readonly retention: number | undefined
   readonly alertsBehind: number
   readonly alertsNoWorker: number
@@ -91,15 +91,12 @@ export const logLevels: readonly LogLevel[] = ['silent', 'error', 'warn', 'info'
 
 export interface Setting<Value> {
   readonly kind: Kind<Value>
-  /** What its flag takes, for people; a switch takes nothing. */
+  /** The kind of value in the help; a switch has none. */
   readonly takes?: string
-  /**
-   * Only its variable sets it: other users of the machine see command lines, and files of settings are read, copied and
-   * kept by many.
-   */
+  /** Only its variable sets it: other users see command lines, and many users read and copy files of settings. */
   readonly secret?: true
   readonly default: Value
-  /** What no value means, for people. */
+  /** The meaning of no value, as text for the operator. */
   readonly none?: string
   readonly description: string
 }
@@ -306,7 +303,7 @@ function valued<Value>(
   return { kind, takes, default: fallback, description }
 }
 
-/** A list, empty by default. `none` says what an empty list means. */
+/** A list, empty by default. `none` describes an empty list. */
 function listed<Value>(
   takes: string,
   kind: Kind<readonly Value[]>,
@@ -316,7 +313,7 @@ function listed<Value>(
   return { kind, takes, default: [], none, description }
 }
 
-/** A setting without a default. `none` says what happens without a value. */
+/** A setting without a default. `none` describes no value. */
 function unset<Value>(
   takes: string,
   kind: Kind<Value>,
@@ -345,19 +342,19 @@ function secretly<Value>(kind: Kind<Value>, description: string): Setting<Value 
 export type SettingName = keyof Config
 export const settingNames: readonly SettingName[] = Object.keys(settings) as SettingName[]
 
-/** The variable that is a setting's twin: `allowedHosts` is `SIGNALBOX_ALLOWED_HOSTS`. */
+/** The variable of a setting: `allowedHosts` is `SIGNALBOX_ALLOWED_HOSTS`. */
 export function variableOf(name: string): string {
   return `SIGNALBOX_${words(name).join('_').toUpperCase()}`
 }
 
-/** Its flag: `--allowed-hosts`; `--no-migrate` for a switch that is on; none for a secret. */
+/** The flag of a setting: `--allowed-hosts`; `--no-migrate` for a switch that is on by default; none for a secret. */
 export function flagOf(name: SettingName): string | undefined {
   const { secret, default: fallback } = settings[name]
   if (secret) return undefined
   return `--${fallback === true ? 'no-' : ''}${words(name).join('-')}`
 }
 
-/** `maxConnections` as `max`, `connections`. */
+/** Splits `maxConnections` into `max` and `connections`. */
 function words(name: string): readonly string[] {
   return name.split(/(?=[A-Z])/).map((word) => word.toLowerCase())
 }

@@ -7,15 +7,14 @@ import { parseSecretKeys } from '../../core/secret-keys.ts'
 import { type LocksOptions, resolveConflicts } from '../../locks/index.ts'
 
 /**
- * The kinds of value a setting can have. A flag and an environment variable hold text, a file holds JSON; `parse` makes
- * of the text what the file would hold, and `check` judges both alike. What is not understood is left as it came, so
- * that `check` refuses it and quotes it.
+ * A kind of value. Flags and variables have text; a file has JSON. `parse` converts the text into the JSON value, and
+ * `check` checks both in the same way. `parse` returns a text that it cannot read unchanged, so that `check` quotes it.
  */
 export interface Kind<Value> {
   parse(text: string): unknown
-  /** The value in its exact type; throws `invalid_argument`. `name` is where it came from, such as `SIGNALBOX_PORT`. */
+  /** Returns the value in its exact type. Throws `invalid_argument`. `name` is its source, such as `SIGNALBOX_PORT`. */
   check(name: string, value: unknown): Value
-  /** For people and programs to see, without what is secret. */
+  /** The value for output, without secrets. */
   show(value: Value): string | number | boolean | readonly string[] | null
 }
 
@@ -27,12 +26,12 @@ export function wholeNumber(range: Range): Kind<number> {
   }
 }
 
-/** Milliseconds, or text such as '30s', which is also how it is shown. */
+/** Milliseconds, or text such as '30s'. It is shown as text. */
 export function span(range: Range): Kind<number> {
   return {
     parse: numberOr,
     check: (name, value) => duration(name, value, range),
-    show: (value) => showSpan(value),
+    show: (value) => exactSpan(value),
   }
 }
 
@@ -43,25 +42,25 @@ const units = [
   ['s', 1_000],
 ] as const
 
-/** An exact span in the largest unit that needs no fraction: `10m`, `90s`. */
-function showSpan(ms: number, gap = '', minute = 'm'): string {
+/** Shows an exact span in the largest unit without a fraction: `10m`, `90s`. */
+function exactSpan(ms: number, gap = '', minute = 'm'): string {
   const [unit, size] = units.find(([, size]) => ms >= size && ms % size === 0) ?? ['ms', 1]
   return `${ms / size}${gap}${unit === 'm' ? minute : unit}`
 }
 
-/** The same for people: `10 min`, `90 s`. */
+/** The same with spaces: `10 min`, `90 s`. */
 export function spanText(ms: number): string {
-  return showSpan(ms, ' ', 'min')
+  return exactSpan(ms, ' ', 'min')
 }
 
-/** A span as a flag gives it: text such as '30s', or digits, which are milliseconds, as they are in every setting. */
+/** Reads the span of a flag: text such as '30s', or digits for milliseconds, as in every setting. */
 export function spanOf(flag: string, given: string, range?: Range): number
 export function spanOf(flag: string, given: string | undefined, range?: Range): number | undefined
 export function spanOf(flag: string, given: string | undefined, range?: Range): number | undefined {
   return given === undefined ? undefined : duration(flag, numberOr(given), range)
 }
 
-/** The JSON that `--payload` gives. */
+/** Reads the JSON of `--payload`. */
 export function parsePayload(given: string | undefined): unknown {
   if (given === undefined) return undefined
   try {
@@ -73,7 +72,7 @@ export function parsePayload(given: string | undefined): unknown {
   }
 }
 
-/** Turns digits into a number. Other text stays as it is, so that the check refuses and quotes it. */
+/** Converts digits into a number. Other text stays unchanged, so that the check quotes it. */
 export function numberOr(given: string): string | number {
   return /^\d{1,15}$/.test(given) ? Number(given) : given
 }
@@ -84,7 +83,7 @@ export const trueOrFalse: Kind<boolean> = {
   show: (value) => value,
 }
 
-/** Text, which is taken as it comes. */
+/** Text that needs no conversion. */
 function textKind<Value extends string>(
   check: (name: string, value: unknown) => Value,
   show: (value: Value) => string = (value) => value,
@@ -92,7 +91,7 @@ function textKind<Value extends string>(
   return { parse: (given) => given, check, show }
 }
 
-/** A list of texts; in text they are separated by commas. A single one need not be a list. */
+/** A list of texts, separated by commas in text. A file may have a single text instead of a list. */
 function listKind(
   check: (name: string, values: readonly unknown[]) => readonly string[],
 ): Kind<readonly string[]> {
@@ -112,14 +111,14 @@ export function line(max: number): Kind<string> {
   return textKind((name, value) => text(name, value, { max }))
 }
 
-/** An address to listen on. Names are not looked up, for what they stand for may change. */
+/** An address to listen on. Other names than localhost are refused, because their addresses may change. */
 export const address: Kind<string> = textKind((name, value) => {
   const bare = typeof value === 'string' ? value.toLowerCase().replace(/^\[(.*)\]$/, '$1') : ''
   if (bare === 'localhost' || isIP(bare) !== 0) return value as string
   throw refuse(name, `an IP address or localhost, not ${show(value)}`)
 })
 
-/** A name of this server as it stands in a Host header: a DNS name or an address, with a port where one is typed. */
+/** A name of this server in a Host header: a DNS name or an address, and a port if the client uses one. */
 const hostName = /^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i
 
 export const hostNames: Kind<readonly string[]> = listKind((name, values) => {
@@ -130,19 +129,19 @@ export const hostNames: Kind<readonly string[]> = listKind((name, values) => {
   return values as readonly string[]
 })
 
-/** Addresses and ranges of them. */
+/** Addresses and ranges of addresses. */
 export const addressRanges: Kind<readonly string[]> = listKind((name, values) => {
   parseRanges(name, values)
   return values as readonly string[]
 })
 
-/** Paths into what jobs carry. */
+/** Paths of fields in payloads, results and errors. */
 export const redactPaths: Kind<readonly string[]> = listKind(resolveRedactPaths)
 
-/** Pairs of operations; in text each is joined by a plus sign, and they are separated by commas. */
+/** Pairs of operations. In text, a plus sign joins a pair, and commas separate pairs. */
 export const operationPairs: Kind<NonNullable<LocksOptions['conflicts']>> = {
   parse: (given) => given.split(',').map(splitPair),
-  // A file may write pairs as the flag does: `[pull+delete]`, or all of them as one text.
+  // A file may have pairs like the flag: `[pull+delete]`, or all pairs as one text.
   check: (name, value) => {
     const pairs: unknown = typeof value === 'string' ? value.split(',') : value
     const split = (pair: unknown) => (typeof pair === 'string' ? splitPair(pair) : pair)
@@ -157,20 +156,20 @@ function splitPair(pair: string): readonly string[] {
 
 const schemes = ['memory', 'sqlite', 'postgres', 'postgresql', 'mysql', 'mariadb']
 
-/** The address of a database. It may hold a password, so no message quotes it. */
+/** The address of a database. It may have a password, so no message quotes it. */
 export const database: Kind<string> = textKind((name, value) => {
   const [scheme = ''] = typeof value === 'string' ? (/^[a-z]+(?=:)/.exec(value) ?? []) : []
   if (schemes.includes(scheme)) return value as string
   throw refuse(name, 'sqlite:FILE, postgres://…, mysql://… (MariaDB) or memory:')
 }, nameOfDatabase)
 
-/** The address of a Redis. It may hold a password, so no message quotes it. */
+/** The address of a Redis. It may have a password, so no message quotes it. */
 export const redisAddress: Kind<string> = textKind((name, value) => {
   if (typeof value === 'string' && /^rediss?:\/\//.test(value) && URL.canParse(value)) return value
   throw refuse(name, 'redis://… or rediss://…')
 }, nameOfDatabase)
 
-/** The address for people to see, without what may be secret: user, password and parameters. */
+/** The address for output, without user, password and parameters. */
 export function nameOfDatabase(address: string): string {
   if (/^(sqlite|memory):/.test(address)) return address.replace(/\?.*$/s, '')
   const url = URL.parse(address)
@@ -179,11 +178,11 @@ export function nameOfDatabase(address: string): string {
 
 const leastSecretChars = 32
 
-/** What is wrong with a bearer secret, in words that do not quote it; undefined when all is well. */
+/** Describes the mistake in a bearer secret, without the secret; undefined: it is valid. */
 export function secretFault(secret: string): string | undefined {
   if (secret.length < leastSecretChars)
     return `it has ${secret.length} characters, and ${leastSecretChars} are the least`
-  // What may stand after `Bearer` in a header.
+  // The characters that a header allows after `Bearer`.
   return /^[\x21-\x7e]{1,512}$/.test(secret)
     ? undefined
     : 'it must be at most 512 printable ASCII characters without spaces'
@@ -198,7 +197,7 @@ export const secret: Kind<string> = textKind(
   () => '(set)',
 )
 
-/** Keys that seal secrets. No message quotes them. */
+/** Keys that seal secrets. No message quotes a key. */
 export const secretKeyText: Kind<string> = textKind(
   (name, value) => {
     parseSecretKeys(name, value)
@@ -207,7 +206,7 @@ export const secretKeyText: Kind<string> = textKind(
   () => '(set)',
 )
 
-/** The same kind for a setting that need not have a value; no value is written as none at all. */
+/** The same kind for a setting without a default. No value is shown as null. */
 export function optional<Value>(kind: Kind<Value>): Kind<Value | undefined> {
   return { ...kind, show: (value) => (value === undefined ? null : kind.show(value)) }
 }

@@ -14,7 +14,7 @@ import {
   reasonOf,
 } from './judging.ts'
 import { judgeClocks, judgeRedis, readClock, readFacts } from './probes.ts'
-import { judgeOther } from './server.ts'
+import { judgeProblem } from './server.ts'
 import { judgeSchema } from './store.ts'
 
 const brief = (findings: readonly Finding[]) => findings.map(({ level, check }) => `${level} ${check}`)
@@ -169,8 +169,8 @@ test('dead notifications and channels that do not open are reported with the nam
     ['ok secrets SIGNALBOX_SECRET_KEY', 'problem secrets office', 'problem notifications desk'],
   )
   const byServer = [
-    ...judgeOther({ kind: 'channel_sealed', subject: 'office', count: 1, detail: 'No key.' }),
-    ...judgeOther({ kind: 'dead_notifications', subject: 'desk', count: 3, detail: null }),
+    ...judgeProblem({ kind: 'channel_sealed', subject: 'office', count: 1, detail: 'No key.' }),
+    ...judgeProblem({ kind: 'dead_notifications', subject: 'desk', count: 3, detail: null }),
   ]
   assert.deepEqual(byServer, findings.slice(1))
 })

@@ -1,4 +1,4 @@
-import type { Token } from '../../access/index.ts'
+import type { ListedToken, Token } from '../../access/index.ts'
 import { isSignalboxError } from '../../core/errors.ts'
 import { showCount } from '../../core/job-words.ts'
 import type { QueueStats } from '../../jobs/index.ts'
@@ -131,10 +131,7 @@ export function judgeRetention(source: string, retentionMs: number | undefined, 
 const soonMs = 7 * 86_400_000
 
 /** Judges the valid tokens. */
-export function judgeTokens(
-  tokens: readonly (Token & { readonly live: boolean })[],
-  now: number,
-): readonly Finding[] {
+export function judgeTokens(tokens: readonly ListedToken[], now: number): readonly Finding[] {
   const live = tokens.filter((token) => token.live)
   const findings = live.flatMap((token) => judgeToken(token, now) ?? [])
   const words = live.length === 0 ? 'There are no tokens.' : `${live.length} are valid, without problems.`

@@ -1,3 +1,4 @@
+import type { ListedToken } from '../../access/index.ts'
 import { isSignalboxError } from '../../core/errors.ts'
 import { version } from '../../core/version.ts'
 import type { Client, WireOverview } from '../../http/client/index.ts'
@@ -57,7 +58,7 @@ async function examine(client: Client): Promise<readonly Finding[]> {
   })
   const { readiness, problems, queues, at } = overview!
   return [
-    ...judgeVersion(client.url, me.server.version),
+    judgeVersion(client.url, me.server.version),
     ...judgeReadiness(client.url, readiness),
     ...judgeWarnings(me.server.engine, me.server.warnings),
     ...(me.scope === 'admin' ? judgeTokens(await listTokens(client, at), at) : []),
@@ -66,16 +67,18 @@ async function examine(client: Client): Promise<readonly Finding[]> {
       client.url,
       (await client.monitor.subscriptions()).map(({ channel }) => channel),
     ),
-    ...problems.flatMap(judgeOther),
+    ...problems.flatMap(judgeProblem),
     ...judgeClocks([clock]),
   ]
 }
 
-function judgeVersion(url: string, served: string): readonly Finding[] {
+function judgeVersion(url: string, serverVersion: string): Finding {
   const { ok, warning } = about('version', url)
-  if (served === version) return [ok(`The server and this command are both ${version}.`)]
-  const found = `The server is ${served}, and this command is ${version}.`
-  return [warning(found, 'Upgrade the older of the two.')]
+  if (serverVersion === version) return ok(`The server and this command are both ${version}.`)
+  return warning(
+    `The server is ${serverVersion}, and this command is ${version}.`,
+    'Upgrade the older of the two.',
+  )
 }
 
 function judgeReadiness(url: string, { checks }: WireOverview['readiness']): readonly Finding[] {
@@ -89,33 +92,27 @@ function judgeReadiness(url: string, { checks }: WireOverview['readiness']): rea
   )
 }
 
-/** Other problems that the server reports. */
-export function judgeOther({
+/** Judges a problem that the server reports, if no other check covers it. */
+export function judgeProblem({
   kind,
   subject,
   count,
   detail,
 }: Pick<WireOverview['problems'][number], 'kind' | 'subject' | 'count' | 'detail'>): readonly Finding[] {
-  if (kind === 'no_nodes')
-    return [
-      about('nodes', subject).warning(
-        `${count} tasks wait or run, and no node is connected.`,
-        'Start nodes, or see `signalbox nodes ls`.',
-      ),
-    ]
+  if (kind === 'no_nodes') {
+    const text = `${count} tasks wait or run, and no node is connected.`
+    return [about('nodes', subject).warning(text, 'Start nodes, or see `signalbox nodes ls`.')]
+  }
   if (kind === 'dead_notifications') return [judgeDead(subject, count)]
   if (kind === 'channel_sealed') return [judgeUnreadable(subject, detail)]
   return []
 }
 
-type ServedToken = Awaited<ReturnType<Client['tokens']['list']>>['items'][number]
-
-async function listTokens(
-  client: Client,
-  now: number,
-): Promise<readonly (ServedToken & { readonly live: boolean })[]> {
-  const all = await readAll((cursor) => client.tokens.list({ limit: 500, ...(cursor && { cursor }) }))
-  const isLive = ({ revokedAt, expiresAt }: ServedToken) =>
-    revokedAt === null && (expiresAt === null || expiresAt > now)
-  return all.map((token) => ({ ...token, live: isLive(token) }))
+/** A server does not send `live`, but the instants. */
+async function listTokens(client: Client, now: number): Promise<readonly ListedToken[]> {
+  const all = await readAll((cursor) => client.tokens.list({ limit: 500, cursor }))
+  return all.map((token) => {
+    const { revokedAt, expiresAt } = token
+    return { ...token, live: revokedAt === null && (expiresAt === null || expiresAt > now) }
+  })
 }

@@ -124,7 +124,7 @@ export function judgeWarnings(name: string, warnings: readonly string[]): readon
 async function listTokens({ tokens: store }: Backend): Promise<readonly ListedToken[]> {
   const { createTokens } = await import('../../access/index.ts')
   const tokens = createTokens({ store })
-  return readAll((cursor) => tokens.list({ limit: 500, ...(cursor && { cursor }) }))
+  return readAll((cursor) => tokens.list({ limit: 500, cursor }))
 }
 
 async function monitorProblems(

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { alertDefaults } from './alert-options.ts'
-import { type AlertFacts, judgeAlerts, subjectOf } from './alert-rules.ts'
+import { type AlertFacts, alertDefaults, judgeAlerts, subjectOf } from './alert-rules.ts'
 
 const now = 1_790_000_000_000
 const minute = 60_000

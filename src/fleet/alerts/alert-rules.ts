@@ -1,4 +1,6 @@
+import type { Duration } from '../../core/duration.ts'
 import { showCount } from '../../core/job-words.ts'
+import { duration, withDefaults } from '../../core/options.ts'
 
 /**
  * Decides which alerts fire, from the facts that a server knows at one moment. Pure: it reads no clock and keeps no
@@ -34,15 +36,6 @@ export interface AlertFacts {
   /** Subscriptions with dead notifications, or whose channel cannot be read. */
   readonly failingChannels: readonly string[]
   /** How long the store took to answer. */
-  readonly storeMs: number
-}
-
-/** The times after which an alert fires. */
-export interface AlertLimits {
-  readonly behindMs: number
-  readonly noWorkerMs: number
-  readonly scheduleMs: number
-  readonly lockMs: number
   readonly storeMs: number
 }
 
@@ -130,4 +123,44 @@ function span(ms: number): string {
 /** The name of an alert's subject: the rule, then the queue, lock, node and so on. */
 export function subjectOf({ rule, what }: Pick<Alert, 'rule' | 'what'>): string {
   return `${rule} ${what}`.slice(0, 191)
+}
+
+/** When a server alerts of its own problems. */
+export interface AlertOptions {
+  /** How long the oldest ready job of a queue may wait. @default 300_000 */
+  readonly behindMs?: Duration | undefined
+  /** The same while no live worker claims from the queue. @default 60_000 */
+  readonly noWorkerMs?: Duration | undefined
+  /** How late a schedule may run. @default 120_000 */
+  readonly scheduleMs?: Duration | undefined
+  /** How long a request may wait for a lock. @default 600_000 */
+  readonly lockMs?: Duration | undefined
+  /** How long the store may take to answer. @default 2_000 */
+  readonly storeMs?: Duration | undefined
+  /** How often a server checks. @default 15_000 */
+  readonly everyMs?: Duration | undefined
+}
+
+export type ResolvedAlertOptions = Readonly<Record<keyof AlertOptions, number>>
+
+/** The times after which an alert fires. */
+export type AlertLimits = Omit<ResolvedAlertOptions, 'everyMs'>
+
+export const alertDefaults: ResolvedAlertOptions = {
+  behindMs: 300_000,
+  noWorkerMs: 60_000,
+  scheduleMs: 120_000,
+  lockMs: 600_000,
+  storeMs: 2_000,
+  everyMs: 15_000,
+}
+
+/** Throws `invalid_argument`. */
+export function resolveAlertOptions(name: string, options: AlertOptions | undefined): ResolvedAlertOptions {
+  const given = withDefaults<Record<keyof AlertOptions, Duration>>(name, options, alertDefaults)
+  const entries = Object.entries(given).map(([key, value]) => [
+    key,
+    duration(`${name}.${key}`, value, { min: 1 }),
+  ])
+  return Object.fromEntries(entries) as unknown as ResolvedAlertOptions
 }

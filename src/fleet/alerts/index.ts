@@ -1,17 +1,15 @@
 /** Alerts about the fleet: their rules, and how the monitor notifies them. */
 export {
-  type AlertOptions,
-  alertDefaults,
-  type ResolvedAlertOptions,
-  resolveAlertOptions,
-} from './alert-options.ts'
-export {
   type Alert,
   type AlertFacts,
   type AlertLimits,
+  type AlertOptions,
   type AlertRule,
+  alertDefaults,
   alertRules,
   judgeAlerts,
+  type ResolvedAlertOptions,
+  resolveAlertOptions,
 } from './alert-rules.ts'
 export {
   type AlertSubscribeOptions,

@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { patientClock } from '../../core/clock.ts'
 import { createLoop, type Loop } from '../../core/loop.ts'
 import { createAlarm, createNotifier } from '../../core/notifier.ts'
-import { membershipTimes, type WantedMode, workersTopic } from './fleet-worker.ts'
-import { boundRunning } from './show-worker.ts'
+import { boundRunning, membershipTimes, type WantedMode, workersTopic } from './fleet-worker.ts'
 import type { NewWorker, WorkerRenewal, WorkerStanding, WorkerStore } from './worker-store.ts'
 
 /**

@@ -1,3 +1,4 @@
+import { SignalboxError } from '../../core/errors.ts'
 import type { FleetWorker, WantedMode, WorkerMode, WorkerVia } from './fleet-worker.ts'
 
 /**
@@ -81,4 +82,21 @@ export interface WorkerRecord extends Omit<FleetWorker, 'state'> {
   readonly mode: WorkerMode
   /** Empty in lists. */
   readonly schemas: Readonly<Record<string, unknown>>
+}
+
+/** The store of jobs that were created without a worker store. */
+export const absentWorkers: WorkerStore = {
+  join: refuseAbsent,
+  renew: refuseAbsent,
+  wanted: refuseAbsent,
+  leave: refuseAbsent,
+  list: refuseAbsent,
+  find: refuseAbsent,
+  want: refuseAbsent,
+  readyKinds: refuseAbsent,
+  prune: refuseAbsent,
+}
+
+async function refuseAbsent(): Promise<never> {
+  throw new SignalboxError('conflict', 'There is no store of workers here; use the jobs of a box.')
 }

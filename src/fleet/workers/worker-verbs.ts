@@ -6,10 +6,11 @@ import {
   type FleetWorkerState,
   type FoundFleetWorker,
   fleetWorkerStates,
+  showFoundWorker,
+  showWorker,
   type WantedMode,
   workersTopic,
 } from './fleet-worker.ts'
-import { showFoundWorker, showWorker } from './show-worker.ts'
 import type { WorkerStore } from './worker-store.ts'
 
 /** Lists workers and controls them. */
