@@ -92,22 +92,27 @@ export const arrows: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
+/** The modules whose records the contract describes. */
+const describedModules = [
+  'access',
+  'audit',
+  'fleet',
+  'fleet/alerts',
+  'fleet/workers',
+  'jobs',
+  'locks',
+  'once',
+  'monitor',
+  'dispatch',
+  'contention',
+]
+
 /** Modules that know the services by their types alone: the records and the store interfaces. */
 const typeArrows: Readonly<Record<string, readonly string[]>> = {
   storage: ['access', 'audit', 'fleet', 'fleet/workers', 'jobs', 'locks', 'once', 'monitor', 'dispatch'],
-  'http/contract': [
-    'access',
-    'audit',
-    'fleet',
-    'fleet/alerts',
-    'fleet/workers',
-    'jobs',
-    'locks',
-    'once',
-    'monitor',
-    'dispatch',
-    'contention',
-  ],
+  'http/contract': describedModules,
+  // The verbs of the client are those of the services.
+  'http/client': describedModules,
 }
 
 /** The files of such types, besides index.ts: a module's store interfaces and the files that hold its records. */

@@ -1,5 +1,17 @@
 import type { Duration } from '../../core/duration.ts'
 import { duration } from '../../core/options.ts'
+import type {
+  Added,
+  BulkCount,
+  BulkOperation,
+  BulkVerbs,
+  ErrorGroup,
+  ErrorGroupVerbs,
+  Jobs,
+  Schedule,
+  Schedules,
+  WorkerVerbs,
+} from '../../jobs/index.ts'
 import * as api from '../contract/index.ts'
 import type { Client } from './client.ts'
 import { orUndefined } from './request.ts'
@@ -23,15 +35,13 @@ export type WireWorkers = api.ReplyOf<typeof api.listWorkers>
 export type WireWorker = WireWorkers['items'][number]
 export type WireFoundWorker = api.ReplyOf<typeof api.getWorker>
 
-/** Groups of errors. */
-export type WireErrorGroups = api.ReplyOf<typeof api.listErrorGroups>
-export type WireErrorGroup = WireErrorGroups['items'][number]
-
-/** The answer to an added job. */
-export interface WireAdded {
-  readonly id: string
-  readonly duplicate: boolean
-}
+export type WireErrorGroup = ErrorGroup
+export type WireAdded = Added
+/** Something done to every job that a search means, as the server shows it. */
+export type WireBulkOperation = BulkOperation
+export type WireBulkCount = BulkCount
+/** A schedule as the server shows it. */
+export type WireSchedule = Schedule
 
 /** A claimed job, or its id and token. */
 export interface WireHeld {
@@ -43,7 +53,11 @@ export interface WireHeld {
  * The verbs of jobs, over HTTP: for a dashboard, a script, a function that runs now and then. Workers need a box from
  * `open(url)`.
  */
-export interface JobsClient extends BulkClient {
+export interface JobsClient
+  extends BulkClient,
+    ErrorGroupVerbs,
+    WorkerVerbs,
+    Pick<Jobs, 'find' | 'logs' | 'cancel' | 'retry' | 'retryDead' | 'prune' | 'remove'> {
   /** Jobs that run by the clock. */
   readonly schedules: SchedulesClient
   add(
@@ -61,7 +75,6 @@ export interface JobsClient extends BulkClient {
   nack(job: WireHeld, options?: Omit<api.NackBody, 'token'>): Promise<api.Settled>
   /** Throws `lease_lost`. */
   renew(job: WireHeld, leaseMs?: Duration): Promise<api.Renewed>
-  find(id: string): Promise<WireFoundJob | undefined>
   /**
    * Waits until the job has ended, or until `timeoutMs` (60 s) is over. `signal` ends the wait. Throws `not_found`.
    */
@@ -69,40 +82,29 @@ export interface JobsClient extends BulkClient {
     id: string,
     options?: { readonly timeoutMs?: Duration; readonly signal?: AbortSignal },
   ): Promise<WireWaitedJob>
-  /** The log lines that handlers wrote about a job. */
-  logs(id: string, options?: api.QueryOf<typeof api.jobLogs>): Promise<api.ReplyOf<typeof api.jobLogs>>
   /** Reports the progress of a claimed job, and writes log lines about it. Throws `lease_lost`. */
   note(
     job: WireHeld & { readonly attempt?: number },
     note: Omit<api.LogBody, 'token' | 'attempt'>,
   ): Promise<void>
-  /** The groups of errors, by their last error. */
-  errorGroups(options?: api.QueryOf<typeof api.listErrorGroups>): Promise<WireErrorGroups>
-  errorGroup(fingerprint: string): Promise<WireErrorGroup | undefined>
   list(options?: api.QueryOf<typeof api.listJobs>): Promise<api.ReplyOf<typeof api.listJobs>>
-  cancel(id: string): Promise<api.Cancelled>
-  retry(id: string): Promise<api.ReplyOf<typeof api.retryJob>>
-  retryDead(options?: api.RetryDeadBody): Promise<{ readonly retried: number }>
   stats(): Promise<readonly WireQueueStats[]>
-  /** The same without waiting for the count of very many jobs: `counting` says that it is not done yet. */
+  /** The same without waiting for the count of very many jobs: `counting` says that the count has not ended. */
   queues(query?: api.ListQueuesQuery): Promise<WireQueues>
   pause(queue: string): Promise<api.QueueSwitched>
   resume(queue: string): Promise<api.QueueSwitched>
   /** Sets the limits of a queue; null lifts them. */
   setLimits(queue: string, limits: api.LimitQueueBody | null): Promise<api.QueueLimited>
-  prune(options: { readonly olderThanMs: Duration }): Promise<{ readonly pruned: number }>
-  /** Deletes up to 1,000 jobs that do not run; returns the deleted ones. */
-  remove(ids: readonly string[]): Promise<api.Removed>
   wake(queue: string): Promise<void>
-  /** A page of the workers of all processes. */
-  workers(query?: api.QueryOf<typeof api.listWorkers>): Promise<WireWorkers>
-  findWorker(id: string): Promise<WireFoundWorker | undefined>
-  /** The worker finishes what it runs and claims nothing more. Throws `not_found`, `conflict`. */
-  quietWorker(id: string): Promise<WireWorker>
-  /** Throws `not_found`, `conflict`. */
-  resumeWorker(id: string): Promise<WireWorker>
-  /** Throws `not_found`, `conflict`. */
-  stopWorker(id: string, options?: api.BodyOf<typeof api.stopWorker>): Promise<WireWorker>
+}
+
+/** The verbs of bulk operations, over HTTP. */
+export type BulkClient = BulkVerbs
+
+/** The verbs of schedules, over HTTP. */
+export interface SchedulesClient extends Omit<Schedules, 'set'> {
+  /** Creates or replaces a schedule. The same call again changes nothing. */
+  set(name: string, options: Omit<api.SetScheduleBody, 'name'>): Promise<WireSchedule>
 }
 
 export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number): JobsClient {
@@ -201,22 +203,7 @@ function pageBytes(limit: number): number {
   return 65_536 + Math.min(500, Math.max(1, Math.floor(limit) || 1)) * 655_360
 }
 
-/** Something done to every job that a search means, as the server shows it. */
-export type WireBulkOperation = api.ReplyOf<typeof api.getBulkOperation>
-export type WireBulkCount = Exclude<api.ReplyOf<typeof api.bulkJobs>, WireBulkOperation>
-
-/** The verbs of bulk operations, over HTTP. */
-export interface BulkClient {
-  bulk(options: api.BodyOf<typeof api.bulkJobs> & { readonly dryRun: true }): Promise<WireBulkCount>
-  bulk(options: api.BodyOf<typeof api.bulkJobs> & { readonly dryRun?: false }): Promise<WireBulkOperation>
-  bulk(options: api.BodyOf<typeof api.bulkJobs>): Promise<WireBulkOperation | WireBulkCount>
-  bulkOperation(id: string): Promise<WireBulkOperation | undefined>
-  bulkOperations(options?: api.ListBulkQuery): Promise<readonly WireBulkOperation[]>
-  /** Throws `not_found`. */
-  cancelBulk(id: string): Promise<WireBulkOperation>
-}
-
-export function createBulkClient(client: Pick<Client, 'call'>): BulkClient {
+function createBulkClient(client: Pick<Client, 'call'>): BulkClient {
   const verbs = {
     bulk: (body: api.BodyOf<typeof api.bulkJobs>) => client.call(api.bulkJobs, { body }),
     bulkOperation: (id: string) => orUndefined(client.call(api.getBulkOperation, { params: { id } })),
@@ -227,24 +214,7 @@ export function createBulkClient(client: Pick<Client, 'call'>): BulkClient {
   return verbs as BulkClient
 }
 
-/** A schedule as the server shows it. */
-export type WireSchedule = api.ReplyOf<typeof api.getSchedule>
-
-/** The verbs of schedules, over HTTP. */
-export interface SchedulesClient {
-  /** Creates or replaces a schedule. The same call again changes nothing. */
-  set(name: string, options: Omit<api.SetScheduleBody, 'name'>): Promise<WireSchedule>
-  find(name: string): Promise<WireSchedule | undefined>
-  list(options?: api.QueryOf<typeof api.listSchedules>): Promise<api.ReplyOf<typeof api.listSchedules>>
-  /** False: there was none. */
-  remove(name: string): Promise<boolean>
-  pause(name: string): Promise<WireSchedule>
-  resume(name: string): Promise<WireSchedule>
-  /** Adds its job now, out of turn. */
-  run(name: string): Promise<api.ReplyOf<typeof api.runSchedule>>
-}
-
-export function createSchedulesClient(client: Pick<Client, 'call'>): SchedulesClient {
+function createSchedulesClient(client: Pick<Client, 'call'>): SchedulesClient {
   return {
     set: (name, options) => client.call(api.setSchedule, { body: { ...options, name } }),
     find: (name) => orUndefined(client.call(api.getSchedule, { params: { name } })),

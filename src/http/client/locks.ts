@@ -1,16 +1,12 @@
 import { backoffMs } from '../../core/backoff.ts'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import type { AcquireAnswer, AcquireOptions, Locks, ReleaseOptions } from '../../locks/index.ts'
 import * as api from '../contract/index.ts'
 import type { Client } from './client.ts'
 import { retryDefaults } from './client-options.ts'
 import type { CallOptions } from './request.ts'
 import { minLeftMs, pause } from './retry.ts'
 import type { StreamEvent } from './stream.ts'
-
-/** The answer to a request for a lock. */
-export type WireAcquired = api.ReplyOf<typeof api.acquireLock>
-/** A wait queue as the server shows it. */
-export type WireLockQueue = api.ReplyOf<typeof api.lockState>
 
 /** What happened in a wait queue. */
 export interface WireLockEvent {
@@ -25,26 +21,20 @@ export interface WatchLockOptions extends api.LockEventsQuery {
   readonly signal?: AbortSignal | undefined
 }
 
-/** The time limit of a request for a lock, and the signal that ends it. */
-export type AcquireCallOptions = Pick<CallOptions, 'signal' | 'timeoutMs'>
-
 /** The verbs of locks, over HTTP. A box from `open(url)` also renews locks by itself. */
-export interface LocksClient {
+export interface LocksClient extends Pick<Locks, 'renew' | 'leave' | 'evict' | 'list' | 'inspect'> {
   /**
    * Tries for `timeoutMs`. After a timeout, the request may still be in the wait queue. @default the client's timeoutMs
    */
-  acquire(request: api.BodyOf<typeof api.acquireLock>, options?: AcquireCallOptions): Promise<WireAcquired>
+  acquire(
+    request: AcquireOptions,
+    options?: Pick<CallOptions, 'signal' | 'timeoutMs'>,
+  ): Promise<AcquireAnswer>
   /**
    * Throws `lease_lost`. Throws `commit_unknown` if the answer to an earlier try was lost and the hold is over: that
    * try ended it, or the lease had ended before.
    */
-  release(request: api.BodyOf<typeof api.releaseLock>): Promise<api.Released>
-  /** Throws `lease_lost`. */
-  renew(request: api.BodyOf<typeof api.renewLock>): Promise<api.RenewedLock>
-  leave(request: api.BodyOf<typeof api.leaveLock>): Promise<{ readonly left: boolean }>
-  evict(request: api.BodyOf<typeof api.leaveLock>): Promise<{ readonly evicted: true }>
-  list(query?: api.QueryOf<typeof api.listLocks>): Promise<api.ReplyOf<typeof api.listLocks>>
-  inspect(key: api.QueryOf<typeof api.lockState>): Promise<WireLockQueue>
+  release(request: ReleaseOptions): Promise<api.Released>
   /** Streams the events of a wait queue. After a reconnect it resumes after the last event. Resolves at the end. */
   watch(options: WatchLockOptions, seen: (event: WireLockEvent) => void): Promise<void>
 }
@@ -99,7 +89,7 @@ function decodeEvent({ id, type, data }: StreamEvent): WireLockEvent | undefined
  */
 async function release(
   client: Pick<Client, 'call' | 'url'>,
-  body: api.BodyOf<typeof api.releaseLock>,
+  body: ReleaseOptions,
   timeoutMs: number,
 ): Promise<api.Released> {
   const deadline = performance.now() + timeoutMs
@@ -131,10 +121,7 @@ const unknownOutcomeCodes: ReadonlySet<string> = new Set([
 
 const never: AbortSignal = new AbortController().signal
 
-function outcomeUnknown(
-  { operation, resource, node }: api.BodyOf<typeof api.releaseLock>,
-  cause: unknown,
-): SignalboxError {
+function outcomeUnknown({ operation, resource, node }: ReleaseOptions, cause: unknown): SignalboxError {
   return new SignalboxError(
     'commit_unknown',
     `${node} no longer holds ${operation} of ${JSON.stringify(resource)}, and the answer to its first release was lost: ` +

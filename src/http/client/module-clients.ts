@@ -1,4 +1,10 @@
+import type { Audit } from '../../audit/index.ts'
+import type { ContentionSnapshot } from '../../contention/index.ts'
 import type { SignalboxError } from '../../core/errors.ts'
+import type { Dispatch, FoundTask, NodeView, Task } from '../../dispatch/index.ts'
+import type { FleetMetrics } from '../../fleet/index.ts'
+import type { Monitor } from '../../monitor/index.ts'
+import type { ClaimAnswer, Once, OnceStats } from '../../once/index.ts'
 import * as api from '../contract/index.ts'
 import type { Client } from './client.ts'
 import { createJobsClient, type JobsClient } from './jobs.ts'
@@ -47,26 +53,26 @@ export function createModuleClients(
 }
 
 /** The verbs of the monitor, over HTTP. */
-export interface MonitorClient {
+export interface MonitorClient
+  extends Pick<
+    Monitor,
+    | 'subscribe'
+    | 'subscriptions'
+    | 'silences'
+    | 'decisions'
+    | 'notifications'
+    | 'replay'
+    | 'subjects'
+    | 'test'
+  > {
   /** A retry after a lost answer may return `duplicate`: the first try was processed. */
   report(report: api.ReportBody): Promise<api.ReplyOf<typeof api.reportChanges>>
-  subscribe(subscription: api.BodyOf<typeof api.subscribe>): Promise<api.ReplyOf<typeof api.subscribe>>
   /** Throws `not_found`. */
   unsubscribe(id: string): Promise<void>
-  subscriptions(): Promise<api.ReplyOf<typeof api.listSubscriptions>['items']>
   silence(silence: api.SilenceBody): Promise<api.ReplyOf<typeof api.createSilence>>
   /** Throws `not_found`. */
   unsilence(id: string): Promise<void>
-  silences(): Promise<api.ReplyOf<typeof api.listSilences>['items']>
   explain(query: api.ExplainQuery): Promise<api.ReplyOf<typeof api.explainSubject>>
-  decisions(query?: api.QueryOf<typeof api.listDecisions>): Promise<api.ReplyOf<typeof api.listDecisions>>
-  notifications(
-    query?: api.QueryOf<typeof api.listNotifications>,
-  ): Promise<api.ReplyOf<typeof api.listNotifications>>
-  replay(id: string): Promise<api.Replayed>
-  subjects(query?: api.QueryOf<typeof api.listSubjects>): Promise<api.ReplyOf<typeof api.listSubjects>>
-  /** Sends a test message through a channel now. */
-  test(channel: api.TestChannelBody['channel']): Promise<api.TestChannelReply>
 }
 
 function createMonitorClient(client: Pick<Client, 'call'>): MonitorClient {
@@ -96,11 +102,10 @@ const reportBytes = 40 * 1_048_576
 /** 500 notifications with two states of 256 KiB each would be larger; ask for smaller pages then. */
 const listBytes = 64 * 1_048_576
 
-/** The answer to a claim of one key. */
-export type WireClaimed = Exclude<api.ReplyOf<typeof api.claimOnce>, { readonly items: unknown }>
+export type WireClaimed = ClaimAnswer
 
 /** The verbs of guards, over HTTP. A box from `open(url)` also renews claims by itself. */
-export interface OnceClient {
+export interface OnceClient extends Pick<Once, 'list'> {
   claim(request: Omit<api.ClaimOnceBody, 'keys'> & { readonly key: string }): Promise<WireClaimed>
   /** One answer per key, in order. */
   claimMany(
@@ -110,12 +115,11 @@ export interface OnceClient {
   done(request: api.DoneOnceBody): Promise<api.ReplyOf<typeof api.doneOnce>>
   /** Throws `lease_lost`. */
   fail(request: api.GuardTokenBody): Promise<api.ReplyOf<typeof api.failOnce>>
-  /** When the claim ends now. Throws `lease_lost`. */
+  /** Returns the new end of the claim. Throws `lease_lost`. */
   renew(request: api.RenewOnceBody): Promise<api.ReplyOf<typeof api.renewOnce>>
   forget(request: api.ForgetOnceBody): Promise<boolean>
   seen(request: api.SeenOnceBody): Promise<api.ReplyOf<typeof api.seenOnce>>
-  list(query?: api.QueryOf<typeof api.listGuards>): Promise<api.ReplyOf<typeof api.listGuards>>
-  stats(): Promise<api.ReplyOf<typeof api.onceStats>>
+  stats(): Promise<OnceStats>
 }
 
 function createOnceClient(client: Pick<Client, 'call'>): OnceClient {
@@ -154,12 +158,7 @@ export interface OverviewClient {
 }
 
 /** What all processes on the store do, over HTTP. */
-export interface MetricsClient {
-  /** Counts and times of jobs over time. */
-  series(query?: api.QueryOf<typeof api.getSeries>): Promise<api.ReplyOf<typeof api.getSeries>>
-  /** How many workers of a queue, or nodes of a service, the work calls for, and why. */
-  scaling(query: api.QueryOf<typeof api.getScaling>): Promise<api.ReplyOf<typeof api.getScaling>>
-}
+export type MetricsClient = FleetMetrics
 
 /** The verbs of tokens, over HTTP; they need a token of the scope `admin`. */
 export interface TokensClient {
@@ -172,24 +171,19 @@ export interface TokensClient {
 }
 
 /** The audit log, over HTTP; it needs a token of the scope `admin`. */
-export interface AuditClient {
-  /** A page of entries, newest first. */
-  list(options?: api.QueryOf<typeof api.listAudit>): Promise<api.ReplyOf<typeof api.listAudit>>
-}
+export type AuditClient = Pick<Audit, 'list'>
 
-/** Who waits on whom in the server that answers, over HTTP. */
+/** Which calls wait for which others in the server that answers, over HTTP. */
 export interface ContentionClient {
-  /** What the caller may see. */
-  snapshot(): Promise<api.ReplyOf<typeof api.getContention>>
+  /** The part that the caller may see. */
+  snapshot(): Promise<ContentionSnapshot>
 }
 
-/** A task as the server shows it. */
-export type WireTask = api.ReplyOf<typeof api.cancelTask>
-/** The same with what it was submitted with. */
-export type WireFoundTask = api.ReplyOf<typeof api.getTask>
-/** A node as the server shows it. */
-export type WireNode = api.ReplyOf<typeof api.drainNode>
-/** What happened to a task. */
+export type WireTask = Task
+/** A task with the options of its submit. */
+export type WireFoundTask = FoundTask
+export type WireNode = NodeView
+/** An event of a task. */
 export type WireTaskEvent = {
   readonly [Type in keyof api.TaskEvents]: { readonly type: Type } & api.TaskEvents[Type]
 }[keyof api.TaskEvents]
@@ -201,25 +195,18 @@ export interface WatchTaskOptions {
 }
 
 /** The verbs of dispatch, over HTTP. Nodes connect with `connectNode`. */
-export interface DispatchClient {
-  submit(task: api.BodyOf<typeof api.submitTask>): Promise<api.ReplyOf<typeof api.submitTask>>
+export interface DispatchClient
+  extends Pick<
+    Dispatch,
+    'submit' | 'tasks' | 'cancel' | 'explain' | 'drain' | 'cordon' | 'uncordon' | 'removePool'
+  > {
   /** Throws `not_found`. */
   task(taskId: string): Promise<WireFoundTask>
-  tasks(query?: api.QueryOf<typeof api.listTasks>): Promise<api.ReplyOf<typeof api.listTasks>>
   /** From the current state to the end; after a reconnect the current state comes first again. */
   watch(taskId: string, seen: (event: WireTaskEvent) => void, options?: WatchTaskOptions): Promise<void>
-  cancel(taskId: string, options?: api.CancelTaskBody): Promise<WireTask>
-  explain(taskId: string): Promise<api.ReplyOf<typeof api.explainTask>>
   nodes(query?: api.ListNodesQuery): Promise<api.ReplyOf<typeof api.listNodes>>
-  drain(nodeId: string, options?: api.DrainNodeBody): Promise<WireNode>
-  /** Closes a node, or one service of it, for new work until `uncordon`. */
-  cordon(nodeId: string, options?: Pick<api.CordonNodeBody, 'service'>): Promise<void>
-  /** Opens what `cordon` closed, also when the node is gone. */
-  uncordon(nodeId: string, options?: Pick<api.CordonNodeBody, 'service'>): Promise<void>
   pools(): Promise<api.ReplyOf<typeof api.listPools>>
   definePool(pool: api.DefinePoolBody): Promise<api.DefinePoolBody>
-  /** False: there was none. */
-  removePool(name: string): Promise<boolean>
 }
 
 const ends: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled'])
@@ -233,12 +220,12 @@ function createDispatchClient(client: Pick<Client, 'call' | 'stream'>): Dispatch
       // A stream reconnects by itself; it is over when the task is.
       const over = new AbortController()
       const ended = signal === undefined ? over.signal : AbortSignal.any([signal, over.signal])
-      const tell = ({ type, data }: { readonly type: string; readonly data: unknown }) => {
+      const deliver = ({ type, data }: { readonly type: string; readonly data: unknown }) => {
         if (type === 'error') return
         seen({ type, ...(data as object) } as WireTaskEvent)
         if (ends.has(type)) over.abort()
       }
-      await client.stream(api.taskEvents, { params: { id }, signal: ended, onEvent: tell, onBreak })
+      await client.stream(api.taskEvents, { params: { id }, signal: ended, onEvent: deliver, onBreak })
     },
     cancel: (id, body = {}) => client.call(api.cancelTask, { params: { id }, body }),
     explain: (id) => client.call(api.explainTask, { params: { id } }),
