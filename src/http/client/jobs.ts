@@ -90,7 +90,7 @@ export interface JobsClient
   list(options?: api.QueryOf<typeof api.listJobs>): Promise<api.ReplyOf<typeof api.listJobs>>
   stats(): Promise<readonly WireQueueStats[]>
   /** The same without waiting for the count of very many jobs: `counting` says that the count has not ended. */
-  queues(query?: api.ListQueuesQuery): Promise<WireQueues>
+  queues(query?: api.QueryOf<typeof api.listQueues>): Promise<WireQueues>
   pause(queue: string): Promise<api.QueueSwitched>
   resume(queue: string): Promise<api.QueueSwitched>
   /** Sets the limits of a queue; null lifts them. */
@@ -207,7 +207,7 @@ function createBulkClient(client: Pick<Client, 'call'>): BulkClient {
   const verbs = {
     bulk: (body: api.BodyOf<typeof api.bulkJobs>) => client.call(api.bulkJobs, { body }),
     bulkOperation: (id: string) => orUndefined(client.call(api.getBulkOperation, { params: { id } })),
-    bulkOperations: async (query: api.ListBulkQuery = {}) =>
+    bulkOperations: async (query: api.QueryOf<typeof api.listBulkOperations> = {}) =>
       (await client.call(api.listBulkOperations, { query })).items,
     cancelBulk: (id: string) => client.call(api.cancelBulkOperation, { params: { id } }),
   }

@@ -34,7 +34,7 @@ export interface LocksClient extends Pick<Locks, 'renew' | 'leave' | 'evict' | '
    * Throws `lease_lost`. Throws `commit_unknown` if the answer to an earlier try was lost and the hold is over: that
    * try ended it, or the lease had ended before.
    */
-  release(request: ReleaseOptions): Promise<api.Released>
+  release(request: ReleaseOptions): ReturnType<Locks['release']>
   /** Streams the events of a wait queue. After a reconnect it resumes after the last event. Resolves at the end. */
   watch(options: WatchLockOptions, seen: (event: WireLockEvent) => void): Promise<void>
 }
@@ -91,7 +91,7 @@ async function release(
   client: Pick<Client, 'call' | 'url'>,
   body: ReleaseOptions,
   timeoutMs: number,
-): Promise<api.Released> {
+): ReturnType<Locks['release']> {
   const deadline = performance.now() + timeoutMs
   let lostAnswer: unknown
   for (let tries = 1; ; tries++) {

@@ -1,3 +1,4 @@
+import type { TokenWithSecret } from '../../access/index.ts'
 import type { Audit } from '../../audit/index.ts'
 import type { ContentionSnapshot } from '../../contention/index.ts'
 import type { SignalboxError } from '../../core/errors.ts'
@@ -163,7 +164,7 @@ export type MetricsClient = FleetMetrics
 /** The verbs of tokens, over HTTP; they need a token of the scope `admin`. */
 export interface TokensClient {
   /** Creates a token; only this answer has its `secret`. Never retried, because each try would create another. */
-  create(token: api.CreateTokenBody): Promise<api.CreatedToken>
+  create(token: api.CreateTokenBody): Promise<TokenWithSecret>
   /** A page of tokens, oldest first, including ended ones. */
   list(options?: api.PageQuery): Promise<api.ReplyOf<typeof api.listTokens>>
   /** Revokes a token. Throws `not_found`. */

@@ -15,22 +15,7 @@ export * from './routes/once.ts'
 export * from './routes/overview.ts'
 export * from './routes/queues.ts'
 export * from './routes/schedules.ts'
-export {
-  addAlerts,
-  createSilence,
-  endSilence,
-  listAlerts,
-  listSilences,
-  listSubscriptions,
-  removeAlerts,
-  type SilenceBody,
-  subscribe,
-  type TestChannelBody,
-  type TestChannelReply,
-  testAlerts,
-  testChannel,
-  unsubscribe,
-} from './routes/subscriptions.ts'
+export * from './routes/subscriptions.ts'
 export * from './routes/system.ts'
 export * from './routes/tasks.ts'
 export * from './routes/workers.ts'

@@ -82,6 +82,13 @@ export type StreamEvents<Events> = {
   readonly [Type in keyof Events]: { readonly description: string; readonly data: Schema<Events[Type]> }
 }
 
+/** The reply of a route that is a stream of these events. */
+export function streamOf(
+  events: NonNullable<Route['events']>,
+): Required<Pick<Route, 'replies' | 'replyType' | 'events'>> {
+  return { replies: { 200: Type.Unknown() }, replyType: 'events', events }
+}
+
 /** The parameters of a path: a name for each pair of braces. */
 export function pathParams({ path }: Pick<Route, 'path'>): Schema | undefined {
   if (!path.includes('{')) return undefined

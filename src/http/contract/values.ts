@@ -26,6 +26,9 @@ export const span: TUnsafe<Duration> = Type.Unsafe<Duration>(
 )
 
 /** How long a caller waits for a reply. */
+export interface WaitQuery {
+  readonly waitMs?: number | undefined
+}
 export const waitMs: TInteger = Type.Integer({ minimum: 0, maximum: 60_000 })
 
 /** Epoch milliseconds. */

@@ -4,11 +4,13 @@ import type {
   AttemptOutcome,
   ErrorGroup,
   ErrorGroupOptions,
+  ErrorGroupPage,
+  Job,
   JobLogLine,
-  JobState,
-  LogLevel,
   LogsOptions,
   NackOptions,
+  NoteOptions,
+  Renewal,
 } from '../../../jobs/index.ts'
 import { type Route, route } from '../route.ts'
 import {
@@ -43,10 +45,7 @@ export interface AckBody extends Sent<AckOptions> {
   readonly token: string
 }
 
-export interface Settled {
-  readonly id: string
-  readonly state: JobState
-}
+export type Settled = Pick<Job, 'id' | 'state'>
 const settled: Schema<Settled> = objectFor<Settled>()({ id: Type.String(), state: jobState })
 const ranMs = Type.Optional(Type.Integer({ minimum: 0, maximum: 31_557_600_000 }))
 
@@ -90,10 +89,7 @@ export interface RenewBody {
   readonly token: string
   readonly leaseMs?: Duration | undefined
 }
-export interface Renewed {
-  readonly leaseEndsAt: number
-  readonly cancelRequested: boolean
-}
+export type Renewed = Pick<Renewal, 'leaseEndsAt' | 'cancelRequested'>
 
 export const renewJob: Route<{ params: IdParams; body: RenewBody; reply: Renewed }> = {
   ...route('jobs', 'renewJob', 'POST /v1/jobs/{id}/renew', 'work'),
@@ -140,7 +136,7 @@ export const checkHeld: Route<{ body: HeldBody; reply: HeldReply }> = {
 
 const level = oneOf('info', 'warn', 'error')
 
-export interface LogBody {
+export interface LogBody extends Pick<NoteOptions, 'logs'> {
   readonly token: string
   /** The attempt, because its last lines may arrive after its end. */
   readonly attempt?: number | undefined
@@ -149,7 +145,6 @@ export interface LogBody {
     readonly note?: string | null | undefined
     readonly data?: unknown
   }
-  readonly logs?: readonly { readonly text: string; readonly level?: LogLevel }[] | undefined
 }
 
 export const logJob: Route<{ params: IdParams; body: LogBody; reply: { readonly id: string } }> = {
@@ -215,12 +210,7 @@ const groupFields = {
   error: failure,
 }
 
-/** A page of groups of errors. */
-export interface ErrorGroupsPage extends Page<ErrorGroup> {
-  readonly counting: boolean
-}
-
-export const listErrorGroups: Route<{ query: ErrorGroupOptions; reply: ErrorGroupsPage }> = {
+export const listErrorGroups: Route<{ query: ErrorGroupOptions; reply: ErrorGroupPage }> = {
   ...route('jobs', 'listErrorGroups', 'GET /v1/errors', 'read'),
   summary: 'List groups of errors of jobs, by their last error.',
   description:
@@ -234,7 +224,7 @@ export const listErrorGroups: Route<{ query: ErrorGroupOptions; reply: ErrorGrou
     cursor: Type.Optional(Type.String({ pattern: '^\\d{1,15}-[0-9a-f]{16}$' })),
   }),
   replies: {
-    200: objectFor<ErrorGroupsPage>()({
+    200: objectFor<ErrorGroupPage>()({
       items: Type.Array(Type.Object(groupFields)),
       cursor: orNull(Type.String()),
       counting: Type.Boolean(),
@@ -242,11 +232,7 @@ export const listErrorGroups: Route<{ query: ErrorGroupOptions; reply: ErrorGrou
   },
 }
 
-export interface FingerprintParams {
-  readonly fingerprint: string
-}
-
-export const getErrorGroup: Route<{ params: FingerprintParams; reply: ErrorGroup }> = {
+export const getErrorGroup: Route<{ params: Pick<ErrorGroup, 'fingerprint'>; reply: ErrorGroup }> = {
   ...route('jobs', 'getErrorGroup', 'GET /v1/errors/{fingerprint}', 'read'),
   summary: 'Get a group of errors.',
   replies: { 200: objectFor<ErrorGroup>()(groupFields) },

@@ -1,5 +1,4 @@
-import type { Duration } from '../../../core/duration.ts'
-import type { BulkCount, BulkOperation, BulkOptions, JobState } from '../../../jobs/index.ts'
+import type { BulkCount, BulkOperation, BulkOptions, CancelAnswer, Jobs } from '../../../jobs/index.ts'
 import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, schemaFor, strictFor, Type } from '../schema.ts'
 import {
@@ -10,21 +9,17 @@ import {
   name,
   orNull,
   type Page,
+  type PageQuery,
   pageOf,
   span,
 } from '../values.ts'
 
 /** Routes for operators: cancel, retry, prune and remove jobs, one by one or by a search. */
 
-export interface Cancelled {
-  readonly state: JobState
-  readonly cancelRequested: boolean
-}
-
-export const cancelJob: Route<{ params: IdParams; reply: Cancelled }> = {
+export const cancelJob: Route<{ params: IdParams; reply: CancelAnswer }> = {
   ...route('jobs', 'cancelJob', 'POST /v1/jobs/{id}/cancel', 'work'),
   summary: 'Cancel a job. A running job gets a cancellation request.',
-  replies: { 200: objectFor<Cancelled>()({ state: jobState, cancelRequested: Type.Boolean() }) },
+  replies: { 200: objectFor<CancelAnswer>()({ state: jobState, cancelRequested: Type.Boolean() }) },
   problems: ['not_found'],
 }
 
@@ -40,11 +35,7 @@ export const retryJob: Route<{ params: IdParams; reply: Retried }> = {
   problems: ['not_found', 'conflict'],
 }
 
-export interface RetryDeadBody {
-  readonly queue?: string
-  readonly kind?: string
-  readonly limit?: number
-}
+export type RetryDeadBody = NonNullable<Parameters<Jobs['retryDead']>[0]>
 
 export const retryDeadJobs: Route<{ body: RetryDeadBody; reply: { readonly retried: number } }> = {
   ...route('jobs', 'retryDeadJobs', 'POST /v1/jobs/retry-dead', 'admin'),
@@ -58,14 +49,10 @@ export const retryDeadJobs: Route<{ body: RetryDeadBody; reply: { readonly retri
   replies: { 200: objectFor<{ readonly retried: number }>()({ retried: Type.Integer() }) },
 }
 
-export interface PruneBody {
-  readonly olderThanMs: Duration
-}
-
-export const pruneJobs: Route<{ body: PruneBody; reply: { readonly pruned: number } }> = {
+export const pruneJobs: Route<{ body: Parameters<Jobs['prune']>[0]; reply: { readonly pruned: number } }> = {
   ...route('jobs', 'pruneJobs', 'POST /v1/jobs/prune', 'admin'),
   summary: 'Delete jobs that ended longer ago than `olderThanMs`.',
-  body: strictFor<PruneBody>()({ olderThanMs: span }),
+  body: strictFor<Parameters<Jobs['prune']>[0]>()({ olderThanMs: span }),
   replies: { 200: objectFor<{ readonly pruned: number }>()({ pruned: Type.Integer() }) },
 }
 
@@ -143,14 +130,10 @@ export const bulkJobs: Route<{ body: BulkOptions; reply: BulkOperation | BulkCou
   replies: { 200: bulkReply, 202: bulkReply },
 }
 
-export interface ListBulkQuery {
-  readonly limit?: number | undefined
-}
-
-export const listBulkOperations: Route<{ query: ListBulkQuery; reply: Page<BulkOperation> }> = {
+export const listBulkOperations: Route<{ query: Pick<PageQuery, 'limit'>; reply: Page<BulkOperation> }> = {
   ...route('jobs', 'listBulkOperations', 'GET /v1/operations', 'read'),
   summary: 'List bulk operations, newest first.',
-  query: strictFor<ListBulkQuery>()({
+  query: strictFor<Pick<PageQuery, 'limit'>>()({
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
   }),
   replies: {

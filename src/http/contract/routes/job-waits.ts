@@ -1,6 +1,6 @@
 import type { FoundJob, JobEnd, JobLogLine, JobState } from '../../../jobs/index.ts'
-import { type Route, route, type StreamEvents } from '../route.ts'
-import { objectFor, schemaFor, strictFor, Type } from '../schema.ts'
+import { type Route, route, type StreamEvents, streamOf } from '../route.ts'
+import { objectFor, strictFor, Type } from '../schema.ts'
 import { type IdParams, jobState, type NameParams, name, orNull, waitMs } from '../values.ts'
 import { logLineSchema } from './attempts.ts'
 import { progressSchema } from './jobs.ts'
@@ -118,9 +118,7 @@ export const watchJob: Route<{ params: IdParams }> = {
     'Events `state`, `progress` and `log`, from the present state to the end of the job, after which the stream ends. ' +
     'Without `Last-Event-ID` it begins with the first log line. With it, it continues behind that event, from the rows ' +
     'of the store: no log line is missed or repeated, and the latest state and progress are sent if they changed.',
-  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
-  replyType: 'events',
-  events: jobWatchEventParts,
+  ...streamOf(jobWatchEventParts),
   problems: ['not_found', 'too_many'],
 }
 
@@ -131,8 +129,6 @@ export const watchQueue: Route<{ params: NameParams }> = {
     'Events `completed`, `dead` and `cancelled`, each with `id`, `kind`, `state`, `attempt`, `createdAt`, `startedAt` and ' +
     '`finishedAt`; `open` is the first. With `Last-Event-ID` it continues there, from the rows of the store, and may ' +
     'repeat jobs that ended up to 10 seconds earlier: tell them apart by `id` and `finishedAt`.',
-  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
-  replyType: 'events',
-  events: queueWatchEventParts,
+  ...streamOf(queueWatchEventParts),
   problems: ['too_many'],
 }

@@ -8,6 +8,7 @@ import type {
   Job,
   JobToAdd,
   ListOptions,
+  SearchPage,
 } from '../../../jobs/index.ts'
 import { type Route, route } from '../route.ts'
 import {
@@ -34,6 +35,7 @@ import {
   orNull,
   type Page,
   span,
+  type WaitQuery,
   waitMs,
 } from '../values.ts'
 
@@ -188,10 +190,7 @@ export const addJobs: Route<{
 }
 
 /** A page of jobs. A search also returns the number of jobs that it read, and the limit that ended it. */
-export interface JobsPage extends Page<Job> {
-  readonly scanned?: number
-  readonly stopped?: 'rows' | 'time' | null
-}
+export type JobsPage = Page<Job> & Partial<Pick<SearchPage, 'scanned' | 'stopped'>>
 
 export const listJobs: Route<{ query: ListOptions; reply: JobsPage }> = {
   ...route('jobs', 'listJobs', 'GET /v1/jobs', 'read'),
@@ -219,12 +218,7 @@ export const listJobs: Route<{ query: ListOptions; reply: JobsPage }> = {
   },
 }
 
-export interface GetJobQuery {
-  /** How long to wait for the job to end. @default 0 */
-  readonly waitMs?: number | undefined
-}
-
-export const getJob: Route<{ params: IdParams; query: GetJobQuery; reply: FoundJob }> = {
+export const getJob: Route<{ params: IdParams; query: WaitQuery; reply: FoundJob }> = {
   ...route('jobs', 'getJob', 'GET /v1/jobs/{id}', 'read'),
   summary: 'Get a job, with its progress and its failed attempts.',
   description:
@@ -232,7 +226,7 @@ export const getJob: Route<{ params: IdParams; query: GetJobQuery; reply: FoundJ
     'other jobs or for its lock. A cancellation request shows as `cancelRequested` while the job runs. Then the job is ' +
     '`cancelled`, or `completed` with `cancelIgnored`. With `waitMs` (up to 60 s) the request waits until the job has ' +
     'ended, and answers how it stands when the time is over: `finishedAt` is null then.',
-  query: strictFor<GetJobQuery>()({ waitMs: Type.Optional(waitMs) }),
+  query: strictFor<WaitQuery>()({ waitMs: Type.Optional(waitMs) }),
   replies: { 200: foundSchema },
   problems: ['not_found'],
 }

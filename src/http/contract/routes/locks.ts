@@ -7,11 +7,12 @@ import type {
   LockQueue,
   LockRequest,
   LockSummary,
+  Locks,
   ReleaseOptions,
   RenewOptions,
   WatchOptions,
 } from '../../../locks/index.ts'
-import { type Route, route, type StreamEvents } from '../route.ts'
+import { type Route, route, type StreamEvents, streamOf } from '../route.ts'
 import {
   nameOptions,
   objectFor,
@@ -87,6 +88,7 @@ const failed = Type.Object({ status: Type.Literal('failed'), error: failure })
 const queued = Type.Object({ status: Type.Literal('queued'), position })
 const refused = Type.Object({ status: Type.Literal('refused'), holder: holderOrNull })
 
+type Answer<Verb extends 'release' | 'renew' | 'leave' | 'evict'> = Awaited<ReturnType<Locks[Verb]>>
 type Answered<Status extends AcquireAnswer['status']> = Extract<AcquireAnswer, { status: Status }>
 
 export const acquireLock: Route<{ body: AcquireOptions; reply: AcquireAnswer }> = {
@@ -112,12 +114,7 @@ export const acquireLock: Route<{ body: AcquireOptions; reply: AcquireAnswer }> 
   problems: ['too_many'],
 }
 
-/** The node that holds the lock now; null without waiters. */
-export interface Released {
-  readonly next: string | null
-}
-
-export const releaseLock: Route<{ body: ReleaseOptions; reply: Released }> = {
+export const releaseLock: Route<{ body: ReleaseOptions; reply: Answer<'release'> }> = {
   ...route('locks', 'releaseLock', 'POST /v1/locks/release', 'work'),
   relieves: true,
   summary: 'Release a lock with its outcome.',
@@ -134,16 +131,12 @@ export const releaseLock: Route<{ body: ReleaseOptions; reply: Released }> = {
     terminal: Type.Optional(Type.Boolean()),
   }),
   replies: {
-    200: objectFor<Released>()({ next: orNull(Type.String()) }),
+    200: objectFor<Answer<'release'>>()({ next: orNull(Type.String()) }),
   },
   problems: ['lease_lost'],
 }
 
-export interface RenewedLock {
-  readonly expiresAt: number
-}
-
-export const renewLock: Route<{ body: RenewOptions; reply: RenewedLock }> = {
+export const renewLock: Route<{ body: RenewOptions; reply: Answer<'renew'> }> = {
   ...route('locks', 'renewLock', 'POST /v1/locks/renew', 'work'),
   relieves: true,
   summary: 'Extend the lease of a lock by `ttlMs` (default: as before), and publish progress to waiters.',
@@ -154,28 +147,28 @@ export const renewLock: Route<{ body: RenewOptions; reply: RenewedLock }> = {
     ttlMs: Type.Optional(span),
     progress: Type.Optional(Type.Unknown()),
   }),
-  replies: { 200: objectFor<RenewedLock>()({ expiresAt: instant }) },
+  replies: { 200: objectFor<Answer<'renew'>>()({ expiresAt: instant }) },
   problems: ['lease_lost'],
 }
 
 const requestBody: Schema<LockRequest> = strictFor<LockRequest>()(requestFields)
 
-export const leaveLock: Route<{ body: LockRequest; reply: { readonly left: boolean } }> = {
+export const leaveLock: Route<{ body: LockRequest; reply: Answer<'leave'> }> = {
   ...route('locks', 'leaveLock', 'POST /v1/locks/leave', 'work'),
   relieves: true,
   summary: 'Leave the wait queue, or decline a grant.',
   description: 'A turn that has begun is ended by release: 409 `conflict`.',
   body: requestBody,
-  replies: { 200: objectFor<{ readonly left: boolean }>()({ left: Type.Boolean() }) },
+  replies: { 200: objectFor<Answer<'leave'>>()({ left: Type.Boolean() }) },
   problems: ['conflict'],
 }
 
-export const evictLock: Route<{ body: LockRequest; reply: { readonly evicted: true } }> = {
+export const evictLock: Route<{ body: LockRequest; reply: Answer<'evict'> }> = {
   ...route('locks', 'evictLock', 'POST /v1/locks/evict', 'admin'),
   summary: 'For operators: remove a holder or a waiter.',
   description: 'The turn of a holder ends as a failure, and the next waiter is granted.',
   body: requestBody,
-  replies: { 200: objectFor<{ readonly evicted: true }>()({ evicted: Type.Literal(true) }) },
+  replies: { 200: objectFor<Answer<'evict'>>()({ evicted: Type.Literal(true) }) },
   problems: ['not_found'],
 }
 
@@ -268,8 +261,6 @@ export const lockEvents: Route<{ query: LockEventsQuery }> = {
     requestId: Type.Optional(name),
     bind: Type.Optional(Type.Boolean()),
   }),
-  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
-  replyType: 'events',
-  events: lockEventParts,
+  ...streamOf(lockEventParts),
   problems: ['too_many'],
 }

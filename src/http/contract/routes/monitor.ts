@@ -4,6 +4,7 @@ import type {
   ListDecisionsOptions,
   ListNotificationsOptions,
   ListSubjectsOptions,
+  Monitor,
   ReportAnswer,
   ShownDecision,
   ShownNotification,
@@ -215,20 +216,18 @@ export const listNotifications: Route<{ query: ListNotificationsOptions; reply: 
   replies: { 200: pageOf<ShownNotification>(notification) },
 }
 
-/** The answer to a repeated notification. */
-export interface Replayed {
-  readonly id: string
-  readonly status: 'pending'
-}
-
-export const replayNotification: Route<{ params: IdParams; reply: Replayed }> = {
-  ...route('monitor', 'replayNotification', 'POST /v1/monitor/notifications/{id}/replay', 'admin'),
-  summary: 'Send a dead or held notification once more.',
-  replies: {
-    200: objectFor<Replayed>()({ id: Type.String(), status: Type.Literal('pending') }),
-  },
-  problems: ['not_found', 'conflict'],
-}
+export const replayNotification: Route<{ params: IdParams; reply: Awaited<ReturnType<Monitor['replay']>> }> =
+  {
+    ...route('monitor', 'replayNotification', 'POST /v1/monitor/notifications/{id}/replay', 'admin'),
+    summary: 'Send a dead or held notification once more.',
+    replies: {
+      200: objectFor<Awaited<ReturnType<Monitor['replay']>>>()({
+        id: Type.String(),
+        status: Type.Literal('pending'),
+      }),
+    },
+    problems: ['not_found', 'conflict'],
+  }
 
 const subject: Schema<ShownSubject> = objectFor<ShownSubject>()({
   ...place,

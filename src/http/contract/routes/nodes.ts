@@ -1,5 +1,4 @@
-import type { Duration } from '../../../core/duration.ts'
-import type { NodeView, PoolView, Term } from '../../../dispatch/index.ts'
+import type { CordonOptions, Dispatch, NodeView, PoolView } from '../../../dispatch/index.ts'
 import { nodesPath } from '../node-frames.ts'
 import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, queryFor, type Schema, strictFor, Type } from '../schema.ts'
@@ -90,12 +89,7 @@ export const listNodes: Route<{ query: ListNodesQuery; reply: Page<NodeView> }> 
   replies: { 200: pageOf(nodeSchema) },
 }
 
-export interface DrainNodeBody {
-  /** False ends it. @default true */
-  readonly on?: boolean | undefined
-  /** After this time, other nodes continue the tasks that still run. @default none */
-  readonly deadlineMs?: Duration | null | undefined
-}
+export type DrainNodeBody = NonNullable<Parameters<Dispatch['drain']>[1]>
 
 export const drainNode: Route<{ params: IdParams; body: DrainNodeBody; reply: NodeView }> = {
   ...route('dispatch', 'drainNode', 'POST /v1/nodes/{id}/drain', 'admin'),
@@ -109,9 +103,7 @@ export const drainNode: Route<{ params: IdParams; body: DrainNodeBody; reply: No
   problems: ['not_found'],
 }
 
-export interface CordonNodeBody {
-  /** Only this service. @default the whole node */
-  readonly service?: string | null | undefined
+export interface CordonNodeBody extends CordonOptions {
   /** False opens it again. @default true */
   readonly on?: boolean | undefined
 }
@@ -148,10 +140,7 @@ export const listPools: Route<{ reply: Page<PoolView> }> = {
   replies: { 200: pageOf(pool) },
 }
 
-export interface DefinePoolBody {
-  readonly name: string
-  readonly requires: readonly Term[]
-}
+export type DefinePoolBody = Parameters<Dispatch['definePool']>[0]
 
 const definedPool = objectFor<DefinePoolBody>()({ name: text, requires: Type.Array(term) })
 

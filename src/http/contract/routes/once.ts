@@ -6,8 +6,10 @@ import type {
   ListGuardsOptions,
   OnceStats,
   PlaceOptions,
+  Renewed,
   SeenAnswer,
   SeenOptions,
+  Settled,
   Sighting,
 } from '../../../once/index.ts'
 import { type Route, route } from '../route.ts'
@@ -82,30 +84,25 @@ export interface DoneOnceBody extends GuardTokenBody {
   readonly result?: unknown
 }
 
-/** The reply to the end of a claim; `degraded`: the store never had the claim. */
-interface Ended {
-  readonly degraded?: true
-}
-
-export const doneOnce: Route<{ body: DoneOnceBody; reply: Ended & { readonly done: true } }> = {
+export const doneOnce: Route<{ body: DoneOnceBody; reply: Settled<'done'> }> = {
   ...route('once', 'doneOnce', 'POST /v1/once/done', 'work'),
   relieves: true,
   summary: 'Mark a claimed key as done, with its result.',
   description: 'A token that does not hold the claim gets 409 `lease_lost`, and nothing changes.',
   body: strictFor<DoneOnceBody>()({ ...tokenFields, result: Type.Optional(Type.Unknown()) }),
   replies: {
-    200: objectFor<Ended & { readonly done: true }>()({ done: Type.Literal(true), ...degraded }),
+    200: objectFor<Settled<'done'>>()({ done: Type.Literal(true), ...degraded }),
   },
   problems: ['lease_lost'],
 }
 
-export const failOnce: Route<{ body: GuardTokenBody; reply: Ended & { readonly failed: true } }> = {
+export const failOnce: Route<{ body: GuardTokenBody; reply: Settled<'failed'> }> = {
   ...route('once', 'failOnce', 'POST /v1/once/fail', 'work'),
   relieves: true,
   summary: 'Give a claimed key back: it may be claimed again at once.',
   body: strictFor<GuardTokenBody>()(tokenFields),
   replies: {
-    200: objectFor<Ended & { readonly failed: true }>()({ failed: Type.Literal(true), ...degraded }),
+    200: objectFor<Settled<'failed'>>()({ failed: Type.Literal(true), ...degraded }),
   },
   problems: ['lease_lost'],
 }
@@ -114,14 +111,14 @@ export interface RenewOnceBody extends GuardTokenBody {
   readonly leaseMs?: Duration | undefined
 }
 
-export const renewOnce: Route<{ body: RenewOnceBody; reply: Ended & { readonly expiresAt: number } }> = {
+export const renewOnce: Route<{ body: RenewOnceBody; reply: Renewed }> = {
   ...route('once', 'renewOnce', 'POST /v1/once/renew', 'work'),
   relieves: true,
   summary: 'Extend a claim by `leaseMs`.',
   description: 'Never shortens a claim.',
   body: strictFor<RenewOnceBody>()({ ...tokenFields, leaseMs: Type.Optional(span) }),
   replies: {
-    200: objectFor<Ended & { readonly expiresAt: number }>()({ expiresAt: instant, ...degraded }),
+    200: objectFor<Renewed>()({ expiresAt: instant, ...degraded }),
   },
   problems: ['lease_lost'],
 }

@@ -1,8 +1,7 @@
-import type { Duration } from '../../../core/duration.ts'
-import type { QueueLimits, QueueStats } from '../../../jobs/index.ts'
-import { type Route, route } from '../route.ts'
+import type { LimitOptions, QueueStats } from '../../../jobs/index.ts'
+import { type Route, route, streamOf } from '../route.ts'
 import { instantOptions, objectFor, type Schema, schemaFor, strict, strictFor, Type } from '../schema.ts'
-import { type NameParams, nothing, orNull, type Page, span, waitMs } from '../values.ts'
+import { type NameParams, nothing, orNull, type Page, span, type WaitQuery, waitMs } from '../values.ts'
 
 /** Routes of queues: counts, pause and resume, limits, and hints for workers. */
 
@@ -24,17 +23,12 @@ const queueStats = Type.Object({
 })
 export const queueStatsSchema: Schema<QueueStats> = schemaFor<QueueStats>()(queueStats)
 
-export interface ListQueuesQuery {
-  /** How long to wait for the count of very many jobs. @default until it is done */
-  readonly waitMs?: number
-}
-
 /** All queues; `counting` as in `Overview`. */
 export interface QueuesPage extends Page<QueueStats> {
   readonly counting?: boolean
 }
 
-export const listQueues: Route<{ query: ListQueuesQuery; reply: QueuesPage }> = {
+export const listQueues: Route<{ query: WaitQuery; reply: QueuesPage }> = {
   ...route('jobs', 'listQueues', 'GET /v1/queues', 'read'),
   summary: 'List queues with the number of jobs by state.',
   description:
@@ -42,7 +36,7 @@ export const listQueues: Route<{ query: ListQueuesQuery; reply: QueuesPage }> = 
     'Counting takes some milliseconds, and longer for each queue of more than 2,000 jobs. With `waitMs` the request ' +
     'does not wait longer: the reply then has `counting: true` and the previous counts, which may be empty. Ask again ' +
     'soon.',
-  query: strictFor<ListQueuesQuery>()({ waitMs: Type.Optional(waitMs) }),
+  query: strictFor<WaitQuery>()({ waitMs: Type.Optional(waitMs) }),
   replies: {
     200: objectFor<QueuesPage>()({
       items: Type.Array(queueStats),
@@ -52,10 +46,7 @@ export const listQueues: Route<{ query: ListQueuesQuery; reply: QueuesPage }> = 
   },
 }
 
-export interface QueueSwitched {
-  readonly queue: string
-  readonly paused: boolean
-}
+export type QueueSwitched = Pick<QueueStats, 'queue' | 'paused'>
 const switched: Schema<QueueSwitched> = objectFor<QueueSwitched>()({
   queue: Type.String(),
   paused: Type.Boolean(),
@@ -80,21 +71,8 @@ const limitToSet = {
   ),
 }
 
-interface LimitBody {
-  readonly concurrency?: number | null
-  readonly rate?: { readonly count: number; readonly perMs: Duration } | null
-}
-
-/** Limits to set; at least one must be there. */
-export interface LimitQueueBody extends LimitBody {
-  /** The same for each `limitKey`. */
-  readonly perKey?: LimitBody | null
-}
-
-export interface QueueLimited {
-  readonly queue: string
-  readonly limits: QueueLimits | null
-}
+export type LimitQueueBody = LimitOptions
+export type QueueLimited = Pick<QueueStats, 'queue' | 'limits'>
 const limited: Schema<QueueLimited> = objectFor<QueueLimited>()({
   queue: Type.String(),
   limits: orNull(queueLimits),
@@ -147,8 +125,6 @@ export const jobEvents: Route<{ query: JobEventsQuery }> = {
   query: strictFor<JobEventsQuery>()({
     queues: Type.Optional(Type.String({ minLength: 1, maxLength: 8_192 })),
   }),
-  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
-  replyType: 'events',
-  events: hints,
+  ...streamOf(hints),
   problems: ['too_many'],
 }

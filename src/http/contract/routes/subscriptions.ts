@@ -7,6 +7,7 @@ import type {
   SubscribeOptions,
   Subscription,
   SubscriptionChannel,
+  TestSendAnswer,
 } from '../../../monitor/index.ts'
 import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, type Schema, type Sent, strict, strictFor, Type } from '../schema.ts'
@@ -34,7 +35,7 @@ const match = Type.Unsafe<SubjectMatch>(
 )
 
 // The other fields depend on the type. The channel itself describes a mistake, and never quotes a value.
-export const channel: TUnsafe<SubscriptionChannel> = Type.Unsafe<SubscriptionChannel>(
+const channel: TUnsafe<SubscriptionChannel> = Type.Unsafe<SubscriptionChannel>(
   Type.Object({ type: Type.String() }),
 )
 
@@ -43,7 +44,7 @@ const flap = Type.Object({ changes: Type.Integer({ minimum: 1, maximum: 99 }), w
 
 const onAmbiguous = oneOf('resend', 'hold')
 
-export const subscription: Schema<Subscription> = objectFor<Subscription>()({
+const subscription: Schema<Subscription> = objectFor<Subscription>()({
   id: Type.String(),
   name: Type.String(),
   match: match,
@@ -140,22 +141,14 @@ export const endSilence: Route<{ params: IdParams; reply: { readonly deleted: tr
   problems: ['not_found'],
 }
 
-export interface TestChannelBody {
-  readonly channel: SubscriptionChannel
-}
-/** The result of a test. `reason` describes the error, without secrets. */
-export interface TestChannelReply {
-  readonly ok: boolean
-  readonly reason: string | null
-  readonly shown: string | null
-}
+type TestChannelBody = Pick<SubscribeOptions, 'channel'>
 
-export const testChannel: Route<{ body: TestChannelBody; reply: TestChannelReply }> = {
+export const testChannel: Route<{ body: TestChannelBody; reply: TestSendAnswer }> = {
   ...route('monitor', 'testChannel', 'POST /v1/monitor/test', 'admin'),
   summary: 'Send a test message through a channel now, without queue and limits.',
   body: strictFor<TestChannelBody>()({ channel }),
   replies: {
-    200: objectFor<TestChannelReply>()({ ok: Type.Boolean(), reason: textOrNull, shown: textOrNull }),
+    200: objectFor<TestSendAnswer>()({ ok: Type.Boolean(), reason: textOrNull, shown: textOrNull }),
   },
 }
 

@@ -1,7 +1,7 @@
-import type { CreateTokenOptions, Token } from '../../../access/index.ts'
+import type { CreateTokenOptions, Token, TokenWithSecret } from '../../../access/index.ts'
 import type { AuditEntry, ListAuditOptions } from '../../../audit/index.ts'
 import type { Duration } from '../../../core/duration.ts'
-import { type Route, route } from '../route.ts'
+import { type Route, route, streamOf } from '../route.ts'
 import {
   instantOptions,
   nameOptions,
@@ -78,9 +78,7 @@ export const openapi: Route = {
 export const events: Route = {
   ...route('events', 'events', 'GET /v1/events', 'read'),
   summary: 'Stream changes: `queues { items }` first, then when a number changed, at most once a second.',
-  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
-  replyType: 'events',
-  events: {
+  ...streamOf({
     reset: {
       description: 'What came after the Last-Event-ID is no longer known; the present state follows.',
       data: nothing,
@@ -89,7 +87,7 @@ export const events: Route = {
       description: 'Every queue, first and whenever a number changed.',
       data: Type.Object({ items: Type.Array(queueStatsSchema) }),
     },
-  },
+  }),
   problems: ['too_many'],
 }
 
@@ -157,12 +155,8 @@ export interface CreateTokenBody extends Omit<CreateTokenOptions, 'namespace'> {
   /** @default the caller's */
   readonly namespace?: string | undefined
 }
-/** A new token, with the secret that is never shown again. */
-export interface CreatedToken extends Token {
-  readonly secret: string
-}
 
-export const createToken: Route<{ body: CreateTokenBody; reply: CreatedToken }> = {
+export const createToken: Route<{ body: CreateTokenBody; reply: TokenWithSecret }> = {
   ...route('access', 'createToken', 'POST /v1/tokens', 'admin'),
   summary: 'Create a token. Only this reply has its `secret`.',
   description:
@@ -180,7 +174,7 @@ export const createToken: Route<{ body: CreateTokenBody; reply: CreatedToken }> 
       ),
     ),
   }),
-  replies: { 201: objectFor<CreatedToken>()({ ...fields, secret: Type.String() }) },
+  replies: { 201: objectFor<TokenWithSecret>()({ ...fields, secret: Type.String() }) },
 }
 
 export const revokeToken: Route<{ params: IdParams; reply: Token }> = {

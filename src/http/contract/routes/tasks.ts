@@ -1,4 +1,5 @@
 import type {
+  Dispatch,
   Explanation,
   FoundTask,
   ListTasksOptions,
@@ -7,8 +8,8 @@ import type {
   Task,
   TaskEvent,
 } from '../../../dispatch/index.ts'
-import { type Route, route, type StreamEvents } from '../route.ts'
-import { objectFor, oneOf, queryFor, type Schema, schemaFor, strict, strictFor, Type } from '../schema.ts'
+import { type Route, route, type StreamEvents, streamOf } from '../route.ts'
+import { objectFor, oneOf, queryFor, type Schema, strict, strictFor, Type } from '../schema.ts'
 import {
   count,
   type IdParams,
@@ -163,20 +164,16 @@ export const taskEvents: Route<{ params: IdParams }> = {
   description:
     'The current state comes first, also after a reconnect, so there is nothing to resume. Progress that is not ' +
     'read in time is skipped. The stream ends after `completed`, `failed` or `cancelled`.',
-  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
-  replyType: 'events',
-  events: taskEventParts,
+  ...streamOf(taskEventParts),
   problems: ['not_found', 'too_many'],
 }
 
-export interface CancelTaskBody {
-  readonly reason?: string | undefined
-}
+type CancelOptions = NonNullable<Parameters<Dispatch['cancel']>[1]>
 
-export const cancelTask: Route<{ params: IdParams; body: CancelTaskBody; reply: Task }> = {
+export const cancelTask: Route<{ params: IdParams; body: CancelOptions; reply: Task }> = {
   ...route('dispatch', 'cancelTask', 'POST /v1/tasks/{id}/cancel', 'work'),
   summary: 'Cancel a task that has not ended. The node that runs it is asked to stop.',
-  body: strictFor<CancelTaskBody>()({
+  body: strictFor<CancelOptions>()({
     reason: Type.Optional(Type.String({ minLength: 1, maxLength: 1_024 })),
   }),
   bodyOptional: true,

@@ -7,10 +7,11 @@ import type {
   WorkerRef,
   WorkerRenewal,
   WorkerStanding,
+  WorkersPage,
 } from '../../../fleet/workers/index.ts'
 import { type Route, route } from '../route.ts'
 import { objectFor, oneOf, queryFor, type Schema, strict, strictFor, Type } from '../schema.ts'
-import { count, type IdParams, instant, name, orNull, type Page, pageQuery, span } from '../values.ts'
+import { count, type IdParams, instant, name, orNull, pageQuery, span } from '../values.ts'
 
 /** Routes of workers: the live workers, their jobs, and the commands of operators. */
 
@@ -40,12 +41,7 @@ const workerFields = {
 }
 const workerSchema: Schema<FleetWorker> = objectFor<FleetWorker>()(workerFields)
 
-/** A page of workers; `at` is the store's time of the read. */
-export interface WorkersListed extends Page<FleetWorker> {
-  readonly at: number
-}
-
-export const listWorkers: Route<{ query: ListWorkersOptions; reply: WorkersListed }> = {
+export const listWorkers: Route<{ query: ListWorkersOptions; reply: WorkersPage }> = {
   ...route('jobs', 'listWorkers', 'GET /v1/workers', 'read'),
   summary: 'List the workers of all processes by id: host, queues, kinds, what each runs.',
   description:
@@ -61,7 +57,7 @@ export const listWorkers: Route<{ query: ListWorkersOptions; reply: WorkersListe
     ...pageQuery(2_048),
   }),
   replies: {
-    200: objectFor<WorkersListed>()({
+    200: objectFor<WorkersPage>()({
       items: Type.Array(Type.Unsafe<FleetWorker>(workerSchema)),
       cursor: textOrNull,
       at: instant,
