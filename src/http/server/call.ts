@@ -132,34 +132,6 @@ export type Handlers<Id extends keyof typeof wire> = {
 /** The handlers of some routes. Together the parts must cover all routes, or the server does not start. */
 export type SomeHandlers = Partial<Handlers<keyof typeof wire>>
 
-/**
- * Claims that wait at the server. Claims for the same queues and kinds wait in one queue. A wake-up runs one claim, for
- * the first of them, so its cost does not grow with the number of waiters.
- */
-export interface LongPollClaims {
-  /**
-   * Calls `claim` at once if no other claim waits before it. Then calls it in turn whenever a job may be ready, until
-   * it returns jobs. Returns `[]` after `waitMs`. Does not claim for a client that left.
-   */
-  wait<Claimed>(
-    request: ClaimWait<Claimed>,
-    waitMs: number,
-    signal: AbortSignal,
-    claim: () => Promise<readonly Claimed[]>,
-  ): Promise<readonly Claimed[]>
-  /** Ends all waits with what they have, because the server shuts down. */
-  close(): void
-}
-
-/** The jobs for which a claim waits. */
-export interface ClaimWait<Claimed = unknown> {
-  readonly queues: readonly string[]
-  /** Undefined: any kind. */
-  readonly kinds: readonly string[] | undefined
-  /** Returns jobs that were claimed after their client left. */
-  readonly giveBack?: (jobs: readonly Claimed[]) => Promise<unknown>
-}
-
 /** The source of a stream's events. */
 export interface Feed {
   /**

@@ -24,9 +24,9 @@ import {
 } from '../../locks/index.ts'
 import { createMonitor, type Monitor } from '../../monitor/index.ts'
 import { createOnce, type Once, OnceTally } from '../../once/index.ts'
-import { type ClaimingWorkers, createClaimingWorkers } from './background/claiming-workers.ts'
-import { createLongPollClaims } from './background/long-poll-claims.ts'
-import type { Feed, LongPollClaims, Served, ServedStores } from './call.ts'
+import { ClaimingWorkers } from './background/claiming-workers.ts'
+import { LongPollClaims } from './background/long-poll-claims.ts'
+import type { Feed, Served, ServedStores } from './call.ts'
 import { queueCountsOf } from './metrics/queue-counts.ts'
 import { noRedactor, type Redactor } from './request/redact-job.ts'
 import type { ModuleSettings } from './server-options.ts'
@@ -219,8 +219,8 @@ export class Space {
       worksBulk: false,
     })
     this.queueEnds = new QueueEnds(stores.jobs, () => spaces.now())
-    this.claimingWorkers = createClaimingWorkers(stores.workers)
-    this.longPollClaims = createLongPollClaims(stores.notifier)
+    this.claimingWorkers = new ClaimingWorkers(stores.workers)
+    this.longPollClaims = new LongPollClaims(stores.notifier)
     this.#spaces = spaces
     this.#remoteWakeUps = remoteWakeUps
     this.queuesFeed = this.#countedFeed((space) => space.#sharedQueuesFeed)

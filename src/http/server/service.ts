@@ -1,17 +1,15 @@
 import { systemClock } from '../../core/clock.ts'
 import type { ErrorCode, SignalboxError } from '../../core/errors.ts'
-import type { Loop } from '../../core/loop.ts'
 import { resolveAlertOptions } from '../../fleet/alerts/index.ts'
 import { resolveSeriesOptions } from '../../fleet/index.ts'
-import { createDependencyResolver, createFiring } from '../../jobs/index.ts'
+import { createFiring } from '../../jobs/index.ts'
 import type { SendingTrouble } from '../../monitor/index.ts'
 import { routes } from '../contract/index.ts'
 import { type Answered, type Api, createApi } from './api.ts'
 import { createAssets } from './assets.ts'
 import { createAlertWatch } from './background/alert-watch.ts'
-import { createBulkWorkers } from './background/bulk-workers.ts'
-import { createDispatchers } from './background/dispatchers.ts'
 import { createNamespaceWork } from './background/namespace-work.ts'
+import { createBulkWorkers, createDispatchers, createResolvers } from './background/namespace-workers.ts'
 import { createSenders } from './background/senders.ts'
 import { createServerUpkeep } from './background/server-upkeep.ts'
 import { createHandlers } from './handlers/index.ts'
@@ -116,7 +114,7 @@ export function createService(parts: ServiceParts): Service {
   const spaces = new Spaces(served, {
     settings: parts.settings,
     redactor,
-    onSeriesError: (error) => onTrouble('server.series', 'failed', { error }),
+    onSeriesError: (error) => onLoopEvent('server.series', 'failed', { error }),
     meter: contention,
     countLocks: (namespace, store) => metrics.countLocks(namespace, store),
     onPlaced: (namespace, waitedMs) => metrics.taskPlaced(namespace, waitedMs),
@@ -160,7 +158,7 @@ export function createService(parts: ServiceParts): Service {
         ...{ served, spaces, health },
         clockJump: () => clockWatch.jump(),
       }),
-      bulkBegun: (namespace) => bulkWorkers.want(namespace),
+      bulkBegun: (namespace) => bulkWorkers.beginNow(namespace),
       redactor,
       contention,
     }),
@@ -192,49 +190,30 @@ export function createService(parts: ServiceParts): Service {
     retentionMs: parts.retentionMs,
     auditKeepMs: parts.auditKeepMs,
     series: resolveSeriesOptions('settings.series', parts.settings.series),
-    onTrouble,
+    onLoopEvent,
   })
-  const senders = createSenders({ served, spaces, onTrouble, onSendingTrouble })
+  const senders = createSenders({ served, spaces, onLoopEvent, onSendingTrouble })
   const scheduling = createNamespaceWork({
     name: 'server.schedules',
     find: (limit) => served.scheduledNamespaces(limit),
     begin: (namespace) => createFiring(served.within(namespace)),
-    onTrouble,
+    onLoopEvent,
   })
   const alertOptions = resolveAlertOptions('settings.alerts', parts.settings.alerts)
   const alerting = createNamespaceWork({
     name: 'server.alert-namespaces',
     find: (limit) => served.subscribedNamespaces(limit),
     begin: (namespace) => createAlertWatch({ served, spaces }, alertOptions, namespace),
-    onTrouble,
+    onLoopEvent,
   })
-  const resolving = createNamespaceWork({
-    name: 'server.dependencies',
-    find: (limit) => served.blockedNamespaces(limit),
-    begin: beginResolver,
-    onTrouble,
-  })
+  const resolving = createResolvers({ served, spaces, onLoopEvent })
   const clockWatch = createClockWatch({
     now: () => served.time(),
     onJump: ({ byMs }) => log?.warn('clock_jump', { byMs }),
-    onTrouble,
+    onLoopEvent,
   })
-  const bulkWorkers = createBulkWorkers({ served, redactor, onTrouble, onAuditFailed })
-  const dispatchers = createDispatchers({ served, spaces, onTrouble })
-
-  /** Starts a resolver. It uses the locks of the namespace, so it stays in the namespace while it runs. */
-  function beginResolver(namespace: string): Loop {
-    const space = spaces.enter(namespace)
-    const { store: dependencies, locks } = space.dependencies
-    const loop = createDependencyResolver({
-      dependencies,
-      locks,
-      store: space.stores.jobs,
-      notifier: space.stores.notifier,
-    })
-    loop.events.on('stopped', () => spaces.leave(space))
-    return loop
-  }
+  const bulkWorkers = createBulkWorkers({ served, redactor, onLoopEvent, onAuditFailed })
+  const dispatchers = createDispatchers({ served, spaces, onLoopEvent })
 
   function onAuditFailed(action: string, error: unknown): void {
     metrics.auditFailed()
@@ -245,8 +224,8 @@ export function createService(parts: ServiceParts): Service {
     log?.warn(kind === 'dead' ? 'notification.dead' : 'notification.sealed', { namespace, ...trouble })
   }
 
-  function onTrouble(loop: string, trouble: string, event: object): void {
-    log?.warn(`loop.${trouble}`, { loop, ...event })
+  function onLoopEvent(loop: string, what: string, event: object): void {
+    log?.warn(`loop.${what}`, { loop, ...event })
   }
 
   function onAnswered(answered: Answered): void {

@@ -8,30 +8,7 @@ import type {
 } from '../../../fleet/workers/index.ts'
 import { membershipTimes } from '../../../fleet/workers/index.ts'
 
-/**
- * Lists programs that only claim over HTTP, by the `workerId` of their claims: their rows are written here. A worker that
- * lists itself has a live row already, and then this leaves it alone. While an operator wants a program quiet or stopped,
- * its claims get no jobs, and the reply says why.
- *
- * What a program runs is known from the claims, renewals and ends that pass through this server; it is a picture, and
- * nothing depends on it.
- */
-export interface ClaimingWorkers {
-  /** A claim came, which may wait for so long. Answers what is wanted of its worker. */
-  seen(claim: SeenClaim, waitMs: number): WantedMode
-  /** What is wanted of that worker, as far as it is known. */
-  wanted(workerId: string | undefined): WantedMode
-  claimed(workerId: string | undefined, jobs: readonly ClaimedHere[]): void
-  renewed(jobId: string, leaseEndsAt: number): void
-  settled(jobId: string): void
-  /** These workers list themselves. */
-  listThemselves(workerIds: readonly string[]): void
-  /** These workers listed themselves and stopped. Resolves when no row of theirs is being written here. */
-  left(workerIds: readonly string[]): Promise<void>
-  close(): void
-}
-
-export interface SeenClaim {
+interface SeenClaim {
   readonly workerId?: string | undefined
   readonly queues?: readonly string[] | undefined
   readonly kinds?: readonly string[] | undefined
@@ -43,143 +20,166 @@ interface ClaimedHere {
   readonly leaseEndsAt: number
 }
 
-/** After its last claim, and when it runs nothing, a program is listed for so long. */
+/** How long a program without running jobs stays listed after its last claim. */
 const lingerMs = 20_000
-/** How long a worker that lists itself is left alone. Longer than `lingerMs`, so that one that stopped is not listed here. */
+/** How long the server does not list a worker that lists itself. Longer than `lingerMs`, so a stopped one stays unlisted. */
 const restMs = 60_000
-/** The most programs and running jobs that are listed by one server. */
+/** The most programs and running jobs that one server lists. */
 const maxWorkers = 1_000
 const maxJobs = 10_000
 /** The most queues, and kinds, of one program. */
 const maxNames = 1_000
-/** The same on every server: programs may claim from any of them. */
+/** The same on every server, because a program may claim from any of them. */
 const session = 'http'
 
-export function createClaimingWorkers(store: WorkerStore): ClaimingWorkers {
-  const known = new Map<string, Claimer>()
-  const byJob = new Map<string, Claimer>()
-  let timer: ReturnType<typeof setInterval> | undefined
-  let writing: Promise<void> | undefined
+/**
+ * Lists programs that only claim over HTTP, by the `workerId` of their claims. The server writes their rows. A worker
+ * that lists itself has a live row already, and the server leaves that row alone. While an operator wants a program
+ * quiet or stopped, its claims get no jobs, and the reply says why.
+ *
+ * The server knows the jobs of a program from the claims, renewals and ends that pass through it. This is only for
+ * display: nothing depends on it.
+ */
+export class ClaimingWorkers {
+  readonly #store: WorkerStore
+  readonly #claimers = new Map<string, Claimer>()
+  readonly #claimersByJob = new Map<string, Claimer>()
+  #timer: ReturnType<typeof setInterval> | undefined
+  #writing: Promise<void> | undefined
 
-  function look(): void {
-    const now = performance.now()
-    for (const [workerId, claimer] of known) {
-      claimer.forgetExpired((jobId) => byJob.delete(jobId))
-      if (claimer.until < now && claimer.running.size === 0) known.delete(workerId)
+  constructor(store: WorkerStore) {
+    this.#store = store
+  }
+
+  /** A claim arrived that may wait for `waitMs`. */
+  seen({ workerId, queues = ['default'], kinds }: SeenClaim, waitMs: number): void {
+    if (workerId === undefined) return
+    let claimer = this.#claimers.get(workerId)
+    if (claimer === undefined) {
+      if (this.#claimers.size >= maxWorkers) return
+      claimer = new Claimer(workerId)
+      this.#claimers.set(workerId, claimer)
+      this.#timer ??= setInterval(() => this.#update(), membershipTimes.pollMs).unref()
     }
-    if (known.size === 0) {
-      clearInterval(timer)
-      timer = undefined
-    } else {
-      // A store that does not answer is asked again with the next look.
-      writing ??= write(now)
-        .catch(() => undefined)
-        .finally(() => {
-          writing = undefined
-        })
+    claimer.listedUntil = performance.now() + waitMs + lingerMs
+    claimer.takes(queues, kinds)
+  }
+
+  /** What operators want of the worker, as far as this server knows. */
+  wanted(workerId: string | undefined): WantedMode {
+    return this.#find(workerId)?.wanted ?? 'run'
+  }
+
+  claimed(workerId: string | undefined, jobs: readonly ClaimedHere[]): void {
+    const claimer = this.#find(workerId)
+    if (claimer === undefined) return
+    for (const { id, kind, leaseEndsAt } of jobs) {
+      if (this.#claimersByJob.size >= maxJobs) return
+      claimer.running.set(id, { kind, since: performance.now(), leaseEndsAt })
+      this.#claimersByJob.set(id, claimer)
     }
   }
 
-  async function write(now: number): Promise<void> {
+  renewed(jobId: string, leaseEndsAt: number): void {
+    const job = this.#claimersByJob.get(jobId)?.running.get(jobId)
+    if (job !== undefined) job.leaseEndsAt = leaseEndsAt
+  }
+
+  settled(jobId: string): void {
+    const claimer = this.#claimersByJob.get(jobId)
+    if (claimer === undefined) return
+    this.#claimersByJob.delete(jobId)
+    claimer.running.delete(jobId)
+    claimer.listedUntil = Math.max(claimer.listedUntil, performance.now() + lingerMs)
+  }
+
+  /** These workers list themselves. */
+  listThemselves(workerIds: readonly string[]): void {
+    const restsUntil = performance.now() + restMs
+    for (const workerId of workerIds) {
+      const claimer = this.#claimers.get(workerId)
+      if (claimer !== undefined) claimer.restsUntil = restsUntil
+    }
+  }
+
+  /** These workers listed themselves and stopped. Resolves when this server is not writing a row of theirs. */
+  async left(workerIds: readonly string[]): Promise<void> {
+    for (const workerId of workerIds) {
+      for (const jobId of this.#claimers.get(workerId)?.running.keys() ?? [])
+        this.#claimersByJob.delete(jobId)
+      this.#claimers.delete(workerId)
+    }
+    await this.#writing
+  }
+
+  close(): void {
+    this.#stopTimer()
+    this.#claimers.clear()
+    this.#claimersByJob.clear()
+  }
+
+  #find(workerId: string | undefined): Claimer | undefined {
+    return workerId === undefined ? undefined : this.#claimers.get(workerId)
+  }
+
+  #stopTimer(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  /** Forgets programs that are gone, and writes the rows of the others. */
+  #update(): void {
+    const now = performance.now()
+    for (const [workerId, claimer] of this.#claimers) {
+      claimer.forgetExpired((jobId) => this.#claimersByJob.delete(jobId))
+      if (claimer.listedUntil < now && claimer.running.size === 0) this.#claimers.delete(workerId)
+    }
+    if (this.#claimers.size === 0) {
+      this.#stopTimer()
+      return
+    }
+    // If the store does not answer, the next update tries again.
+    this.#writing ??= this.#write(now)
+      .catch(() => undefined)
+      .finally(() => {
+        this.#writing = undefined
+      })
+  }
+
+  async #write(now: number): Promise<void> {
     const { leaseMs, renewMs, pollMs } = membershipTimes
-    const all = [...known.values()].filter(({ restsUntil }) => restsUntil <= now)
+    const all = [...this.#claimers.values()].filter(({ restsUntil }) => restsUntil <= now)
     const joining = all.filter(({ isListed }) => !isListed)
     const renewing = all.filter(({ isListed, writtenAt }) => isListed && now - writtenAt >= renewMs - pollMs)
     const others = all.filter((one) => one.isListed && !renewing.includes(one))
     if (joining.length > 0) {
-      const took = await store.join(
-        joining.map((one) => one.row(now)),
-        leaseMs,
-      )
-      for (const [at, one] of joining.entries()) one.joined(took[at]!, now)
+      const rows = joining.map((one) => one.row(now))
+      const joined = await this.#store.join(rows, leaseMs)
+      for (const [at, one] of joining.entries()) one.joined(joined[at]!, now)
     }
     if (renewing.length > 0) {
-      const standings = await store.renew(
-        renewing.map((one) => one.renewal(now)),
-        leaseMs,
-      )
-      for (const [at, one] of renewing.entries()) one.hear(standings[at]!, now)
+      const renewals = renewing.map((one) => one.renewal(now))
+      const standings = await this.#store.renew(renewals, leaseMs)
+      for (const [at, one] of renewing.entries()) one.stands(standings[at]!, now)
     }
     if (others.length > 0) {
-      const standings = await store.wanted(others.map(({ ref }) => ref))
-      for (const [at, one] of others.entries()) one.hear(standings[at]!, now)
+      const standings = await this.#store.wanted(others.map(({ ref }) => ref))
+      for (const [at, one] of others.entries()) one.stands(standings[at]!, now)
     }
   }
-
-  return {
-    seen({ workerId, queues = ['default'], kinds }, waitMs) {
-      if (workerId === undefined) return 'run'
-      let claimer = known.get(workerId)
-      if (claimer === undefined) {
-        if (known.size >= maxWorkers) return 'run'
-        claimer = new Claimer(workerId)
-        known.set(workerId, claimer)
-        timer ??= startTimer(look)
-      }
-      claimer.until = performance.now() + waitMs + lingerMs
-      claimer.takes(queues, kinds)
-      return claimer.wanted
-    },
-    wanted: (workerId) => (workerId === undefined ? 'run' : (known.get(workerId)?.wanted ?? 'run')),
-    claimed(workerId, jobs) {
-      const claimer = workerId === undefined ? undefined : known.get(workerId)
-      if (claimer === undefined) return
-      for (const { id, kind, leaseEndsAt } of jobs) {
-        if (byJob.size >= maxJobs) return
-        claimer.running.set(id, { kind, since: performance.now(), leaseEndsAt })
-        byJob.set(id, claimer)
-      }
-    },
-    renewed(jobId, leaseEndsAt) {
-      const job = byJob.get(jobId)?.running.get(jobId)
-      if (job !== undefined) job.leaseEndsAt = leaseEndsAt
-    },
-    settled(jobId) {
-      const claimer = byJob.get(jobId)
-      if (claimer === undefined) return
-      byJob.delete(jobId)
-      claimer.running.delete(jobId)
-      claimer.until = Math.max(claimer.until, performance.now() + lingerMs)
-    },
-    listThemselves(workerIds) {
-      const restsUntil = performance.now() + restMs
-      for (const workerId of workerIds) {
-        const claimer = known.get(workerId)
-        if (claimer !== undefined) claimer.restsUntil = restsUntil
-      }
-    },
-    async left(workerIds) {
-      for (const workerId of workerIds) {
-        for (const jobId of known.get(workerId)?.running.keys() ?? []) byJob.delete(jobId)
-        known.delete(workerId)
-      }
-      await writing
-    },
-    close() {
-      clearInterval(timer)
-      timer = undefined
-      known.clear()
-      byJob.clear()
-    },
-  }
-}
-
-function startTimer(look: () => void): ReturnType<typeof setInterval> {
-  const timer = setInterval(look, membershipTimes.pollMs)
-  timer.unref()
-  return timer
 }
 
 /** A program that claims. */
 class Claimer {
   readonly ref: WorkerRef
   readonly #startedAt = performance.now()
-  /** By job. Leases are of the store's clock; that of this host decides only how long a job is shown. */
+  /** By job. Leases end by the store's clock; this host's clock decides only how long a job is shown. */
   readonly running = new Map<string, { readonly kind: string; readonly since: number; leaseEndsAt: number }>()
   readonly #queues = new Set<string>()
   #kinds: Set<string> | null = new Set()
-  /** When it is no longer listed, unless it claims again. */
-  until = 0
+  /** Then the server stops listing the program, unless it claims again or runs a job. */
+  listedUntil = 0
+  /** Until then the server writes no row, because the worker lists itself. */
   restsUntil = 0
   isListed = false
   writtenAt = 0
@@ -189,27 +189,28 @@ class Claimer {
     this.ref = { id: workerId, session }
   }
 
-  /** A program may claim by turns from several queues, or several kinds: all that it asked for count. */
+  /** Adds queues and kinds. A program may claim from several in turn. */
   takes(queues: readonly string[], kinds: readonly string[] | undefined): void {
-    const before = this.#queues.size + (this.#kinds?.size ?? -1)
+    const before = this.#nameCount
     for (const queue of queues) if (this.#queues.size < maxNames) this.#queues.add(queue)
     if (kinds === undefined) this.#kinds = null
     else for (const kind of kinds) if ((this.#kinds?.size ?? maxNames) < maxNames) this.#kinds?.add(kind)
-    // The row says what it takes: it is written anew.
-    if (this.#queues.size + (this.#kinds?.size ?? -1) !== before) this.isListed = false
+    // The row shows queues and kinds, so the server writes it anew.
+    if (this.#nameCount !== before) this.isListed = false
+  }
+
+  get #nameCount(): number {
+    return this.#queues.size + (this.#kinds?.size ?? -1)
   }
 
   row(now: number): NewWorker {
     return {
       ...this.renewal(now),
       ...{ workerId: this.ref.id, via: 'http', host: null, pid: null, boot: session },
-      ...{
-        queues: [...this.#queues],
-        kinds: this.#kinds && [...this.#kinds].sort(),
-        schemas: {},
-        concurrency: null,
-      },
-      ...{ release: null, version: null, ageMs: Math.round(now - this.#startedAt) },
+      queues: [...this.#queues],
+      kinds: this.#kinds && [...this.#kinds].sort(),
+      ...{ schemas: {}, concurrency: null, release: null, version: null },
+      ageMs: Math.round(now - this.#startedAt),
     }
   }
 
@@ -220,21 +221,20 @@ class Claimer {
       ...this.ref,
       mode: this.wanted === 'run' ? 'running' : 'quiet',
       running: running.map(([id, { kind, since }]) => ({
-        id,
-        kind,
+        ...{ id, kind },
         ms: Math.max(0, Math.round(now - since)),
       })),
       runningCount: this.running.size,
     }
   }
 
-  joined(took: boolean, now: number): void {
-    this.isListed = took
-    // It lists itself.
-    if (!took) this.restsUntil = now + restMs
+  /** False: the worker lists itself. */
+  joined(isListed: boolean, now: number): void {
+    this.isListed = isListed
+    if (!isListed) this.restsUntil = now + restMs
   }
 
-  hear(standing: WorkerStanding, now: number): void {
+  stands(standing: WorkerStanding, now: number): void {
     if (standing.status === 'here') {
       if (standing.wanted !== this.wanted) this.writtenAt = 0
       this.wanted = standing.wanted
@@ -245,12 +245,12 @@ class Claimer {
     if (standing.status === 'taken') this.restsUntil = now + restMs
   }
 
-  forgetExpired(forget: (jobId: string) => void): void {
+  forgetExpired(onForgotten: (jobId: string) => void): void {
     const now = Date.now()
     for (const [jobId, { leaseEndsAt }] of this.running) {
       if (leaseEndsAt >= now) continue
       this.running.delete(jobId)
-      forget(jobId)
+      onForgotten(jobId)
     }
   }
 }

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createFakeClock, type FakeClock } from '../../../core/fake-clock.ts'
 import { type JobsNotifier, queueTopic } from '../../../jobs/index.ts'
-import type { LongPollClaims } from '../call.ts'
-import { createLongPollClaims } from './long-poll-claims.ts'
+import { LongPollClaims } from './long-poll-claims.ts'
 
 /** A store with one queue, whose claims take as long as the test likes. */
 class FakeStore {
@@ -72,7 +71,7 @@ function aStage(): Stage {
       return () => listeners.delete(mine)
     },
   }
-  const longPollClaims = createLongPollClaims(notifier, { clock, random: () => 0.5 })
+  const longPollClaims = new LongPollClaims(notifier, { clock, random: () => 0.5 })
   return {
     clock,
     store,

@@ -1,61 +1,72 @@
 import { type Clock, systemClock } from '../../../core/clock.ts'
-import { whole, withDefaults } from '../../../core/options.ts'
 import { type JobsNotifier, queueTopic } from '../../../jobs/index.ts'
-import type { ClaimWait, LongPollClaims } from '../call.ts'
 
-/** How waiting claims are looked after. */
+/** The jobs for which a claim waits. */
+export interface ClaimWait<Claimed = unknown> {
+  readonly queues: readonly string[]
+  /** Undefined: any kind. */
+  readonly kinds: readonly string[] | undefined
+  /** Returns jobs that were claimed after their client left. */
+  readonly giveBack?: (jobs: readonly Claimed[]) => Promise<unknown>
+}
+
 export interface LongPollClaimsOptions {
   /** How often a claim queue polls without a wake-up, give or take a quarter. @default 1_000 */
   readonly pollMs?: number
-  /** How long a claim that is under way when its time is over may still bring jobs. @default 2_000 */
+  /** How long a claim may still bring jobs after its wait has ended. @default 2_000 */
   readonly lateMs?: number
   readonly clock?: Clock
   readonly random?: () => number
 }
 
-export const longPollClaimsDefaults: Required<LongPollClaimsOptions> = {
-  pollMs: 1_000,
-  lateMs: 2_000,
-  clock: systemClock,
-  random: Math.random,
-}
+/**
+ * The claims that wait at the server, in one namespace. Claims for the same queues and kinds wait in one claim queue. A
+ * wake-up runs one claim, for the first of them, so its cost does not grow with the number of waiters.
+ */
+export class LongPollClaims {
+  readonly #notifier: JobsNotifier
+  readonly #options: Required<LongPollClaimsOptions>
+  readonly #claimQueues = new Map<string, ClaimQueue>()
+  #isClosed = false
 
-/** Makes the long-poll claims of one namespace, over its notifier. */
-export function createLongPollClaims(
-  notifier: JobsNotifier,
-  options?: LongPollClaimsOptions,
-): LongPollClaims {
-  const given = withDefaults<Required<LongPollClaimsOptions>>(
-    'createLongPollClaims',
-    options,
-    longPollClaimsDefaults,
-  )
-  whole('createLongPollClaims.pollMs', given.pollMs, { min: 1, max: 2 ** 31 - 1 })
-  whole('createLongPollClaims.lateMs', given.lateMs, { max: 2 ** 31 - 1 })
-  const lines = new Map<string, ClaimQueue>()
-  let isClosed = false
-
-  function lineOf(queues: readonly string[], kinds: readonly string[] | undefined): ClaimQueue {
-    const topics = [...new Set(queues)].sort().map(queueTopic)
-    const key = JSON.stringify([topics, kinds && [...new Set(kinds)].sort()])
-    const found = lines.get(key)
-    if (found) return found
-    const line = new ClaimQueue(notifier, topics, given, () => lines.delete(key))
-    lines.set(key, line)
-    return line
+  constructor(
+    notifier: JobsNotifier,
+    { pollMs = 1_000, lateMs = 2_000, clock = systemClock, random = Math.random }: LongPollClaimsOptions = {},
+  ) {
+    this.#notifier = notifier
+    this.#options = { pollMs, lateMs, clock, random }
   }
 
-  return {
-    async wait(request, waitMs, signal, claim) {
-      if (signal.aborted) return []
-      // A claim without waiting joins no queue, and after `close` no claim waits.
-      if (waitMs <= 0 || isClosed) return claimOnce(request, signal, claim)
-      return lineOf(request.queues, request.kinds).wait(request, waitMs, signal, claim)
-    },
-    close() {
-      isClosed = true
-      for (const line of [...lines.values()]) line.close()
-    },
+  /**
+   * Calls `claim` at once if no other claim waits before it. Then calls it in turn whenever a job may be ready, until
+   * it returns jobs. Returns `[]` after `waitMs`. Does not claim for a client that left.
+   */
+  async wait<Claimed>(
+    request: ClaimWait<Claimed>,
+    waitMs: number,
+    signal: AbortSignal,
+    claim: () => Promise<readonly Claimed[]>,
+  ): Promise<readonly Claimed[]> {
+    if (signal.aborted) return []
+    // A claim without a wait joins no queue. After `close`, no claim waits.
+    if (waitMs <= 0 || this.#isClosed) return claimOnce(request, signal, claim)
+    return this.#claimQueueOf(request).wait(request, waitMs, signal, claim)
+  }
+
+  /** Ends all waits with what they have, because the server shuts down. */
+  close(): void {
+    this.#isClosed = true
+    for (const queue of [...this.#claimQueues.values()]) queue.close()
+  }
+
+  #claimQueueOf({ queues, kinds }: Pick<ClaimWait, 'queues' | 'kinds'>): ClaimQueue {
+    const topics = [...new Set(queues)].sort().map(queueTopic)
+    const key = JSON.stringify([topics, kinds && [...new Set(kinds)].sort()])
+    const found = this.#claimQueues.get(key)
+    if (found) return found
+    const created = new ClaimQueue(this.#notifier, topics, this.#options, () => this.#claimQueues.delete(key))
+    this.#claimQueues.set(key, created)
+    return created
   }
 }
 
@@ -66,62 +77,54 @@ async function claimOnce<Claimed>(
 ): Promise<readonly Claimed[]> {
   const jobs = await claim()
   if (!signal.aborted || jobs.length === 0 || giveBack === undefined) return jobs
-  // If that fails, the lease runs out, and then the job is ready again.
+  // If that fails, the lease ends, and then the job is ready again.
   await giveBack(jobs).catch(() => undefined)
   return []
 }
 
-/** The settings of a claim queue. */
-export interface ClaimQueueOptions {
-  readonly pollMs: number
-  readonly lateMs: number
-  readonly clock: Clock
-  readonly random: () => number
-}
-
 /**
- * The claims that wait for the same jobs, in the order they came.
+ * The claims that wait for the same jobs, in the order of their arrival.
  *
- *     wake-up, poll or newcomer ──▶ the head claims ── got jobs ──▶ it leaves; the next one claims, for there may be more
- *                                                ├─ got none ──▶ all go on waiting
- *                                                └─ failed ────▶ it leaves with the error; the next one looks soon
+ *     wake-up, poll or newcomer ──▶ the first waiter claims ── got jobs ──▶ it leaves; the next one claims: more jobs may be ready
+ *                                                ├─ got none ──▶ all continue to wait
+ *                                                └─ failed ────▶ it leaves with the error; the next one claims soon
  *
- * So a wake-up costs one claim more than there are jobs, however many wait. While one claim after the other brings jobs,
- * more of them run at a time, up to 16. A newcomer claims at once when no idle claim waits before it, so where there is
- * work for all, no claim waits for another. Otherwise it counts as a wake-up, and the oldest waiter gets the jobs that
- * are there. Wake-ups during a claim become one more claim after it.
+ * So a wake-up costs one claim more than there are jobs, however many wait. While consecutive claims bring jobs, more
+ * claims run at a time, up to 16. A newcomer claims at once when no idle claim waits before it. So with jobs for all, no
+ * claim waits for another. Otherwise the newcomer counts as a wake-up, and the oldest waiter gets the present jobs.
+ * Wake-ups during a claim become one more claim after it.
  *
- * A waiter leaves at once when its time is over or its client has gone, also during its claim, and delays no other. If
- * it was only late, it still gets the claimed jobs. If its client has gone, the jobs are given back.
+ * A waiter leaves at once when its time is over or its client has left, also during its claim, and delays no other. If
+ * it was only late, it still gets the claimed jobs. If its client has left, the claim queue returns the jobs.
  */
-export class ClaimQueue {
+class ClaimQueue {
   readonly #notifier: JobsNotifier
   readonly #topics: readonly string[]
-  readonly #options: ClaimQueueOptions
+  readonly #options: Required<LongPollClaimsOptions>
   readonly #onDissolved: () => void
   readonly #unlisten: () => void
-  /** A set keeps the order, and lets go of one in the middle in constant time. */
+  /** A set keeps the order, and removes any waiter in constant time. */
   readonly #waiters = new Set<Waiter>()
-  /** Those of them whose claim is under way. */
+  /** The waiters whose claims are in flight. */
   readonly #claimers = new Set<Waiter>()
-  /** Claims in a row that brought jobs. */
+  /** The number of consecutive claims that brought jobs. */
   #streak = 0
-  /** There was a wake-up since the last claim began. */
-  #lookAgain = false
-  /** For the next poll; there is always one. */
+  /** A wake-up arrived after the last claim began. */
+  #mustClaimAgain = false
+  /** The timer of the next poll, which always runs. */
   #timer: unknown
 
   constructor(
     notifier: JobsNotifier,
     topics: readonly string[],
-    options: ClaimQueueOptions,
+    options: Required<LongPollClaimsOptions>,
     onDissolved: () => void,
   ) {
     this.#notifier = notifier
     this.#topics = topics
     this.#options = options
     this.#onDissolved = onDissolved
-    this.#unlisten = listenTo(notifier, topics, () => this.#look())
+    this.#unlisten = listenTo(notifier, topics, () => this.#claim())
   }
 
   wait<Claimed>(
@@ -150,21 +153,21 @@ export class ClaimQueue {
     }
     const expire = () => {
       if (this.#claimers.has(waiter)) {
-        // What its claim is about to bring is not to be thrown away for a few milliseconds.
+        // The claim may bring jobs within a few milliseconds.
         timer = clock.setTimeout(go, lateMs)
         this.#leave(waiter)
       } else go()
     }
     let timer = clock.setTimeout(expire, waitMs)
     signal.addEventListener('abort', go)
-    const isAnyoneIdle = this.#waiters.size > this.#claimers.size
+    const hasIdleWaiter = this.#waiters.size > this.#claimers.size
     this.#waiters.add(waiter)
-    if (isAnyoneIdle) this.#look()
+    if (hasIdleWaiter) this.#claim()
     else void this.#claimFor(waiter)
     return promise
   }
 
-  /** Lets everybody go; those whose claim is under way get what it brings. */
+  /** Ends all waits. A waiter whose claim is in flight gets the jobs of its claim. */
   close(): void {
     for (const waiter of [...this.#waiters]) {
       this.#waiters.delete(waiter)
@@ -173,11 +176,11 @@ export class ClaimQueue {
     this.#dissolve()
   }
 
-  /** There may be a job. */
-  #look(): void {
+  /** Begins claims, because a job may be ready. */
+  #claim(): void {
     const width = this.#streak < 2 ? 1 : Math.min(2 ** (this.#streak - 1), maxWidth)
     if (this.#claimers.size >= width) {
-      this.#lookAgain = true
+      this.#mustClaimAgain = true
       return
     }
     this.#startClaims(width - this.#claimers.size)
@@ -192,37 +195,37 @@ export class ClaimQueue {
     }
   }
 
-  #lookLater(ms: number): void {
+  #pollLater(ms: number): void {
     const { clock, random } = this.#options
     clock.clearTimeout(this.#timer)
     this.#timer = clock.setTimeout(() => this.#poll(), ms * (0.75 + random() / 2))
     ;(this.#timer as { unref?(): void }).unref?.()
   }
 
-  /** Does not wait for running claims: one that hangs must not keep the others from looking. */
+  /** Does not wait for claims in flight: one that hangs must not stop the others. */
   #poll(): void {
     // A client that works off a queue comes back soon; until then the empty claim queue keeps listening.
     if (this.#waiters.size === 0) {
       this.#dissolve()
       return
     }
-    this.#lookLater(this.#options.pollMs)
+    this.#pollLater(this.#options.pollMs)
     this.#startClaims(1)
   }
 
   /** Never rejects. */
   async #claimFor(waiter: Waiter): Promise<void> {
     this.#claimers.add(waiter)
-    this.#lookAgain = false
-    this.#lookLater(this.#options.pollMs)
+    this.#mustClaimAgain = false
+    this.#pollLater(this.#options.pollMs)
     const outcome = await outcomeOf(waiter)
-    // It may have left meanwhile; then another claim is the head of the queue.
-    if (this.#claimers.delete(waiter)) this.#goOn(waiter, outcome)
+    // The waiter may have left meanwhile. Then another claim is the first.
+    if (this.#claimers.delete(waiter)) this.#claimed(waiter, outcome)
     else if (!waiter.isGone) waiter.settle(outcome)
     else if ('jobs' in outcome && outcome.jobs.length > 0) await this.#giveBack(waiter, outcome.jobs)
   }
 
-  #goOn(waiter: Waiter, outcome: Outcome): void {
+  #claimed(waiter: Waiter, outcome: Outcome): void {
     const { pollMs } = this.#options
     const gotNone = 'jobs' in outcome && outcome.jobs.length === 0
     const gotJobs = 'jobs' in outcome && !gotNone
@@ -231,15 +234,15 @@ export class ClaimQueue {
       this.#waiters.delete(waiter)
       waiter.settle(outcome)
     }
-    if (gotJobs || this.#lookAgain) this.#look()
-    // When it failed, the next one finds out whether that is its trouble too, but not all of them at once.
-    else this.#lookLater(gotNone ? pollMs : pollMs / 10)
+    if (gotJobs || this.#mustClaimAgain) this.#claim()
+    // After a failure, the next waiter tries soon; they do not all try at once.
+    else this.#pollLater(gotNone ? pollMs : pollMs / 10)
   }
 
   #leave(waiter: Waiter): void {
     this.#waiters.delete(waiter)
-    // The wake-up that its claim was for is not to be lost with it.
-    if (this.#claimers.delete(waiter)) this.#look()
+    // Its claim may have been the answer to a wake-up, so another waiter claims.
+    if (this.#claimers.delete(waiter)) this.#claim()
   }
 
   #dissolve(): void {
@@ -254,19 +257,18 @@ export class ClaimQueue {
       await giveBack(jobs)
       for (const topic of this.#topics) this.#notifier.wake(topic)
     } catch {
-      // Then the lease runs out, and the job is ready again.
+      // The lease ends, and then the job is ready again.
     }
   }
 }
 
-/** How many claims of one queue run at a time; newcomers that find no idle claim come on top. */
+/** How many claims of one claim queue run at a time, besides those of newcomers that find no idle claim. */
 const maxWidth = 16
 
-/** One who waits. */
 interface Waiter {
   readonly claim: () => Promise<readonly unknown[]>
   readonly giveBack: ((jobs: readonly unknown[]) => Promise<unknown>) | undefined
-  /** It has its answer; later results are ignored. */
+  /** The waiter has its answer. Later results are ignored. */
   isGone: boolean
   settle(outcome: Outcome): void
 }
@@ -283,11 +285,11 @@ async function outcomeOf({ claim }: Waiter): Promise<Outcome> {
   }
 }
 
-function listenTo(notifier: JobsNotifier, topics: readonly string[], heard: () => void): () => void {
+function listenTo(notifier: JobsNotifier, topics: readonly string[], onWakeUp: () => void): () => void {
   try {
-    return notifier.listen(topics, heard)
+    return notifier.listen(topics, onWakeUp)
   } catch {
-    // A closed notifier wakes no listener; the claim itself says what is the matter.
+    // A closed notifier wakes no listener. The claim itself reports the error.
     return () => {}
   }
 }

@@ -1,67 +1,65 @@
 import { createLoop, type Loop, type LoopEvents } from '../../../core/loop.ts'
 
 /**
- * Work in every namespace that has some, also before the first request: what waits there must not wait for a visitor. It
- * goes on for as long as the namespace has work; servers that share a store share the work. A namespace in which it cannot
- * begin or end holds up no other, and is tried again.
+ * Work in every namespace that has some, also before the first request of the namespace. It continues while the
+ * namespace has work; servers that share a store share the work. A namespace in which the work cannot begin or end
+ * delays no other, and the next look tries it again.
  */
 export interface NamespaceWork extends AsyncDisposable {
   /** Finds the namespaces. */
   readonly loop: Loop
-  /** There is work in this namespace: it begins now, not when it is found. */
-  want(namespace: string): void
-  /** Begins no more, and ends all that goes on. @default 10_000 */
+  /** Begins the work of this namespace now, without waiting for the next look. */
+  beginNow(namespace: string): void
+  /** Begins no more work, and ends all that runs. @default 10_000 */
   stop(graceMs?: number): Promise<void>
 }
 
-/** What goes on in one namespace; a loop is one. */
+/** The work in one namespace; a loop is one. */
 export interface Work {
-  /** Called once, before anything else. @default it works already */
+  /** Called once, before every other method. @default the work runs already */
   start?(): Promise<unknown>
-  /** Called once, also when it could not start. */
+  /** Called once, even if the start failed. */
   stop(options: { readonly graceMs: number }): Promise<unknown>
 }
 
-/** Learns of a loop's trouble. Must not throw. */
-export type OnTrouble = (loop: string, trouble: keyof LoopEvents, event: object) => void
+/** Called when a loop fails, stalls or recovers. Must not throw. */
+export type OnLoopEvent = (loop: string, what: keyof LoopEvents, event: object) => void
 
-export interface NamespaceWorkParts {
-  /** What the loop that finds the namespaces is called. */
+interface NamespaceWorkParts {
+  /** The name of the loop that finds the namespaces. */
   readonly name: string
-  /** Up to `limit` namespaces that have work. */
+  /** Returns up to `limit` namespaces that have work. */
   readonly find: (limit: number) => Promise<readonly string[]>
   readonly begin: (namespace: string) => Work
   /** How often to look for namespaces. @default 1_000 */
-  readonly lookMs?: number | undefined
-  /** Where more namespaces have work, only those that `find` returns are worked on. @default 1_000 */
+  readonly pollMs?: number | undefined
+  /** If more namespaces have work, only those that `find` returns are worked on. @default 1_000 */
   readonly max?: number
-  /**
-   * How long work goes on without anything to do, so that a namespace that comes and goes does not start it anew.
-   * @default 60_000
-   */
-  readonly restMs?: number
-  readonly onTrouble?: OnTrouble | undefined
+  /** How long idle work continues, so that a namespace that comes and goes does not start it anew. @default 60_000 */
+  readonly keepMs?: number
+  readonly onLoopEvent?: OnLoopEvent | undefined
 }
 
 interface Running {
   readonly work: Work
-  wantedAt: number
+  /** When `find` last returned the namespace. */
+  foundAt: number
   ended?: Promise<void>
 }
 
 const defaultGraceMs = 10_000
 
 export function createNamespaceWork(parts: NamespaceWorkParts): NamespaceWork {
-  const { name, find, begin, lookMs = 1_000, max = 1_000, restMs = 60_000, onTrouble } = parts
+  const { name, find, begin, pollMs = 1_000, max = 1_000, keepMs = 60_000, onLoopEvent } = parts
   const running = new Map<string, Running>()
   let stopped: Promise<void> | undefined
 
   async function beginIn(namespace: string): Promise<void> {
     const known = running.get(namespace)
-    if (known !== undefined) known.wantedAt = performance.now()
+    if (known !== undefined) known.foundAt = performance.now()
     if (known !== undefined || stopped !== undefined) return
     const work = begin(namespace)
-    running.set(namespace, { work, wantedAt: performance.now() })
+    running.set(namespace, { work, foundAt: performance.now() })
     try {
       await work.start?.()
     } catch (error) {
@@ -82,11 +80,11 @@ export function createNamespaceWork(parts: NamespaceWorkParts): NamespaceWork {
 
   const loop = createLoop({
     name,
-    idleMs: lookMs,
+    idleMs: pollMs,
     async step({ signal, progress }): Promise<'idle'> {
-      const wrong: unknown[] = []
+      const errors: unknown[] = []
       const attempt = async (act: Promise<void>) => {
-        await act.catch((error: unknown) => wrong.push(error))
+        await act.catch((error: unknown) => errors.push(error))
         progress()
       }
       const lookedAt = performance.now()
@@ -94,19 +92,19 @@ export function createNamespaceWork(parts: NamespaceWorkParts): NamespaceWork {
         if (signal.aborted) return 'idle'
         await attempt(beginIn(namespace))
       }
-      // There is no rest where others need the room.
-      const keepMs = running.size > max ? 0 : restMs
-      const over = [...running].filter(([, { wantedAt }]) => lookedAt - wantedAt > keepMs)
-      await Promise.all(over.map(([namespace]) => attempt(end(namespace))))
-      if (wrong.length > 0) throw wrong[0]
+      // Above the limit, idle work ends at once, so that other namespaces get their turn.
+      const maxIdleMs = running.size > max ? 0 : keepMs
+      const idle = [...running].filter(([, { foundAt }]) => lookedAt - foundAt > maxIdleMs)
+      await Promise.all(idle.map(([namespace]) => attempt(end(namespace))))
+      if (errors.length > 0) throw errors[0]
       return 'idle'
     },
   })
 
   async function stopAll(graceMs: number): Promise<void> {
-    // One grace for both: a look that hangs does not take that of the work under way.
+    // At the same time, so that a look that hangs does not use up the grace time of the work.
     await Promise.all([loop.stop({ graceMs }), ...[...running.keys()].map((one) => end(one, graceMs))])
-    // What the last look began.
+    // Ends the work that the last look began.
     await Promise.all([...running.keys()].map((one) => end(one, 0)))
   }
 
@@ -115,18 +113,17 @@ export function createNamespaceWork(parts: NamespaceWorkParts): NamespaceWork {
     return stopped
   }
 
+  reportLoopEvents(loop, onLoopEvent)
   return {
-    loop: tellTrouble(loop, onTrouble),
-    // If it fails, the next look finds it again.
-    want: (namespace) => void beginIn(namespace).catch(() => undefined),
+    loop,
+    // If the start fails, the next look tries it again.
+    beginNow: (namespace) => void beginIn(namespace).catch(() => undefined),
     stop,
     [Symbol.asyncDispose]: () => stop(),
   }
 }
 
-/** The same loop, whose trouble is reported. `about` is added to each event. */
-export function tellTrouble(loop: Loop, onTrouble: OnTrouble | undefined, about: object = {}): Loop {
-  for (const trouble of ['failed', 'stalled', 'recovered'] as const)
-    loop.events.on(trouble, (event) => onTrouble?.(loop.name, trouble, { ...about, ...event }))
-  return loop
+export function reportLoopEvents(loop: Loop, onLoopEvent: OnLoopEvent | undefined): void {
+  for (const what of ['failed', 'stalled', 'recovered'] as const)
+    loop.events.on(what, (event) => onLoopEvent?.(loop.name, what, event))
 }

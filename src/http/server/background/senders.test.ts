@@ -107,7 +107,7 @@ test('a sender that cannot start delays no other, is reported, and is tried agai
   await using senders = createSenders({
     served,
     spaces,
-    onTrouble: (loop, what) => trouble.push(`${loop} ${what}`),
+    onLoopEvent: (loop, what) => trouble.push(`${loop} ${what}`),
   })
   await heard('begin good')
   await heard('end bad')

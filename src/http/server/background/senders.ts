@@ -2,23 +2,23 @@ import type { SendingCounts, SendingTrouble } from '../../../monitor/index.ts'
 import type { Served } from '../call.ts'
 import type { NamespaceSendings } from '../metrics/module-gauges.ts'
 import type { Spaces } from '../namespace-services.ts'
-import { createNamespaceWork, type NamespaceWork, type OnTrouble } from './namespace-work.ts'
+import { createNamespaceWork, type NamespaceWork, type OnLoopEvent } from './namespace-work.ts'
 
 /**
- * Sends the notifications of monitors in every namespace with subscriptions. `stop` begins no more messages, and waits for
- * those under way; what is cut then is marked when it is sent again.
+ * Sends the notifications of monitors in every namespace with subscriptions. `stop` begins no more messages, and waits
+ * for those in flight. A message that is cut off then is marked as a possible repeat when it is sent again.
  */
 export interface Senders extends NamespaceWork {
-  /** What was sent from here since the server started. */
+  /** The notifications that this server has sent since it started. */
   counts(): readonly NamespaceSendings[]
 }
 
-export interface SendersParts {
+interface SendersParts {
   readonly served: Pick<Served, 'subscribedNamespaces'>
   readonly spaces: Spaces
-  readonly onTrouble?: OnTrouble
+  readonly onLoopEvent?: OnLoopEvent
   /**
-   * Learns of every notification that is given up. Of those that wait for a key it learns once for each subscription.
+   * Called for every notification that is given up, and once for each subscription whose notifications wait for a key.
    */
   readonly onSendingTrouble?: (namespace: string, trouble: SendingTrouble) => void
 }
@@ -28,9 +28,9 @@ const maxPast = 1_000
 
 type Counts = Readonly<Record<string, Readonly<SendingCounts>>>
 
-export function createSenders({ served, spaces, onTrouble, onSendingTrouble }: SendersParts): Senders {
+export function createSenders({ served, spaces, onLoopEvent, onSendingTrouble }: SendersParts): Senders {
   const present = new Map<string, () => Counts>()
-  /** Of senders that have ended; the longest ended first. */
+  /** The counts of senders that have ended; the earliest end first. */
   const past = new Map<string, Counts>()
 
   /** A notification that waits for a key is tried repeatedly, so each subscription is reported once. */
@@ -44,7 +44,7 @@ export function createSenders({ served, spaces, onTrouble, onSendingTrouble }: S
   }
 
   const work = createNamespaceWork({
-    ...{ name: 'server.senders', restMs: 0, onTrouble },
+    ...{ name: 'server.senders', keepMs: 0, onLoopEvent },
     find: (limit) => served.subscribedNamespaces(limit),
     begin(namespace) {
       // A separate reference: the namespace's services stay while the sender works.

@@ -21,7 +21,7 @@ test('jobs with expired leases are reclaimed in every namespace in use, and old 
     ids.push(id)
   }
   now += 1_000
-  await using upkeep = createServerUpkeep({ served: memory, spaces, onTrouble: () => {} })
+  await using upkeep = createServerUpkeep({ served: memory, spaces, onLoopEvent: () => {} })
   await Promise.all(upkeep.loops.map((loop) => stepped(loop.name, () => loop.lastProgressAt)))
   for (const [index, namespace] of ['a', 'b'].entries()) {
     const { jobs } = memory.within(namespace)
@@ -50,7 +50,7 @@ test('expired guards are deleted in every namespace in use, in both stores of gu
   }
   now += 1_000
   const served = { pruneKeys: async () => 0, within }
-  await using upkeep = createServerUpkeep({ served, spaces, onTrouble: () => {} })
+  await using upkeep = createServerUpkeep({ served, spaces, onLoopEvent: () => {} })
   const loop = upkeep.loops.find(({ name }) => name === 'server.guards')!
   await stepped(loop.name, () => loop.lastProgressAt)
   for (const namespace of ['a', 'b'])
@@ -72,7 +72,7 @@ test('an error of the store is reported, and the loops continue', async () => {
   await using upkeep = createServerUpkeep({
     served,
     spaces: new Spaces(memory),
-    onTrouble: (loop, what) => {
+    onLoopEvent: (loop, what) => {
       trouble.push(`${loop} ${what}`)
       if (what === 'recovered') told.resolve()
     },
@@ -105,7 +105,7 @@ test('jobs that ended before the retention are deleted in every namespace in use
     served: memory,
     spaces,
     retentionMs: 30_000,
-    onTrouble: () => {},
+    onLoopEvent: () => {},
   })
   await Promise.all(upkeep.loops.map((loop) => stepped(loop.name, () => loop.lastProgressAt)))
   const find = (namespace: string, id: string) => memory.within(namespace).jobs.find(id)
@@ -133,7 +133,7 @@ test('audit entries older than their retention are deleted in every namespace in
     served: memory,
     spaces,
     auditKeepMs: 30_000,
-    onTrouble: () => {},
+    onLoopEvent: () => {},
   })
   const loop = upkeep.loops.find(({ name }) => name === 'server.audit')!
   await stepped(loop.name, () => loop.lastProgressAt)

@@ -12,84 +12,86 @@ import {
 import type { Served, ServedStores } from '../call.ts'
 import { queueCountsOf } from '../metrics/queue-counts.ts'
 import type { Space, Spaces } from '../namespace-services.ts'
-import { type OnTrouble, tellTrouble } from './namespace-work.ts'
+import { type OnLoopEvent, reportLoopEvents } from './namespace-work.ts'
 
 /**
- * The server's upkeep: it deletes expired request keys, guards and rows of workers, takes back jobs whose lease ran out and, if so
- * configured, deletes old ended jobs and old audit entries, in every namespace in use. It is safe on any server and any
- * number of times: each piece is one transaction, and several servers share the work. No promise depends on it: `claim`
- * checks leases itself.
+ * The server's upkeep, in every namespace in use: it deletes expired request keys, guards and rows of workers, and
+ * reclaims jobs whose lease ended. If configured, it deletes old ended jobs and old audit entries. It is safe on any
+ * server and any number of times: each step is one transaction, and several servers share the work. No promise depends
+ * on it: `claim` checks leases itself.
  */
-export interface ServerUpkeep extends AsyncDisposable {
+interface ServerUpkeep extends AsyncDisposable {
   readonly loops: readonly Loop[]
 }
 
-export interface UpkeepParts {
+interface UpkeepParts {
   readonly served: Pick<Served, 'pruneKeys' | 'within'>
   readonly spaces: Spaces
-  /** How long jobs that ended are kept; undefined: for ever. */
+  /** How long ended jobs are kept; undefined: for ever. */
   readonly retentionMs?: number | undefined
-  /** How long it is kept what operators did; undefined: for ever. */
+  /** How long audit entries are kept; undefined: for ever. */
   readonly auditKeepMs?: number | undefined
   /** How long counts of jobs are kept; undefined: nothing is counted. */
   readonly series?: SeriesKeep | undefined
-  readonly onTrouble: OnTrouble
+  readonly onLoopEvent: OnLoopEvent
 }
 
-const biteSize = 1_000
+const batchSize = 1_000
 const leasesIdleMs = 5_000
 const idleMs = 30_000
-const forgettingIdleMs = 60_000
+const pruneIdleMs = 60_000
 
 export function createServerUpkeep(parts: UpkeepParts): ServerUpkeep {
-  const { served, spaces, retentionMs, auditKeepMs, series, onTrouble } = parts
+  const { served, spaces, retentionMs, auditKeepMs, series, onLoopEvent } = parts
   const loops = [
-    createRounds(
+    createUpkeepLoop(
       'server.keys',
       idleMs,
       [served],
-      async () => (await served.pruneKeys(biteSize)) === biteSize,
+      async () => (await served.pruneKeys(batchSize)) === batchSize,
     ),
-    createRounds('server.leases', leasesIdleMs, spaces, async ({ stores }) => {
-      const { ready, dead, cancelled } = await stores.jobs.reclaim(biteSize)
-      return ready + dead + cancelled >= biteSize
+    createUpkeepLoop('server.leases', leasesIdleMs, spaces, async ({ stores }) => {
+      const { ready, dead, cancelled } = await stores.jobs.reclaim(batchSize)
+      return ready + dead + cancelled >= batchSize
     }),
     // Expired guards have no effect; deleting them only frees space.
-    createRounds('server.guards', idleMs, spaces, async ({ stores: { guards, ownGuards = guards } }) => {
-      const counts = await Promise.all(Array.from(new Set([guards, ownGuards]), (one) => one.prune(biteSize)))
-      return counts.some((count) => count >= biteSize)
+    createUpkeepLoop('server.guards', idleMs, spaces, async ({ stores: { guards, ownGuards = guards } }) => {
+      const counts = await Promise.all(
+        Array.from(new Set([guards, ownGuards]), (one) => one.prune(batchSize)),
+      )
+      return counts.some((count) => count >= batchSize)
     }),
     // Counts attempts that failed or were lost in the groups of their errors, also where no worker runs.
-    createRounds('server.error-groups', idleMs, spaces, ({ stores, activity }) =>
+    createUpkeepLoop('server.error-groups', idleMs, spaces, ({ stores, activity }) =>
       countSome(stores.attempts, activity),
     ),
-    createForgetting('server.workers', membershipTimes.keepGoneMs, ({ workers }) => workers),
+    createPruneLoop('server.workers', membershipTimes.keepGoneMs, ({ workers }) => workers),
   ]
   if (retentionMs !== undefined)
     loops.push(
-      createForgetting('server.retention', retentionMs, ({ jobs }) => jobs),
-      createForgetting('server.logs', retentionMs, ({ logs }) => logs),
-      createForgetting('server.errors', retentionMs, ({ attempts }) => attempts),
-      createForgetting('server.waits', retentionMs, ({ dependencies }) => ({
+      createPruneLoop('server.retention', retentionMs, ({ jobs }) => jobs),
+      createPruneLoop('server.logs', retentionMs, ({ logs }) => logs),
+      createPruneLoop('server.errors', retentionMs, ({ attempts }) => attempts),
+      createPruneLoop('server.waits', retentionMs, ({ dependencies }) => ({
         prune: ({ limit }) => dependencies.prune(limit),
       })),
     )
   if (auditKeepMs !== undefined)
-    loops.push(createForgetting('server.audit', auditKeepMs, ({ audit }) => audit))
+    loops.push(createPruneLoop('server.audit', auditKeepMs, ({ audit }) => audit))
   if (series !== undefined)
-    loops.push(createRounds('server.series', idleMs, spaces, createSeriesUpkeep(series)))
-  for (const loop of loops) tellTrouble(loop, onTrouble)
+    loops.push(createUpkeepLoop('server.series', idleMs, spaces, createSeriesUpkeep(series)))
+  for (const loop of loops) reportLoopEvents(loop, onLoopEvent)
 
-  /** A store cannot list its namespaces, so it is those in use, and the one that is used when none is named. */
+  /** A store cannot list its namespaces, so this lists those in use, and the default one. */
   function* namespaces(): Generator<string> {
     yield* new Set(['default', ...Array.from(spaces, ({ namespace }) => namespace)])
   }
 
-  function createForgetting(name: string, keepMs: number, storeOf: (stores: ServedStores) => Prunable): Loop {
-    const places = { [Symbol.iterator]: namespaces }
-    return createRounds(name, Math.min(forgettingIdleMs, keepMs), places, async (namespace) => {
-      const limits = { olderThanMs: keepMs, limit: biteSize }
-      return (await storeOf(served.within(namespace)).prune(limits)) === biteSize
+  function createPruneLoop(name: string, keepMs: number, storeOf: (stores: ServedStores) => Prunable): Loop {
+    const targets = { [Symbol.iterator]: namespaces }
+    return createUpkeepLoop(name, Math.min(pruneIdleMs, keepMs), targets, async (namespace) => {
+      const limits = { olderThanMs: keepMs, limit: batchSize }
+      return (await storeOf(served.within(namespace)).prune(limits)) === batchSize
     })
   }
 
@@ -103,20 +105,20 @@ export function createServerUpkeep(parts: UpkeepParts): ServerUpkeep {
 
 type Prunable = Pick<JobStore | LogStore | AttemptStore | AuditStore | WorkerStore, 'prune'>
 
-/** A loop that goes through all places. `act` does a bite in one of them, and returns whether there may be more. */
-function createRounds<Place>(
+/** A loop over all targets. `work` does one batch in a target, and returns whether there may be more. */
+function createUpkeepLoop<Target>(
   name: string,
   idleMs: number,
-  places: { [Symbol.iterator](): Iterator<Place> },
-  act: (place: Place) => Promise<boolean>,
+  targets: { [Symbol.iterator](): Iterator<Target> },
+  work: (target: Target) => Promise<boolean>,
 ): Loop {
   return createLoop({
     ...{ name, idleMs },
     async step({ signal, progress }) {
       let isMore = false
-      for (const place of places) {
+      for (const target of targets) {
         if (signal.aborted) return 'idle'
-        if (await act(place)) isMore = true
+        if (await work(target)) isMore = true
         progress()
       }
       return isMore ? 'more' : 'idle'
@@ -125,8 +127,8 @@ function createRounds<Place>(
 }
 
 /**
- * Puts counts of jobs together, and looks how many jobs wait in each queue: a queue may fill while no job of it starts. A
- * queue that stays empty is written down once.
+ * Rolls up counts of jobs, and records how many jobs wait in each queue: a queue may fill while no job of it starts. It
+ * records once that a queue became empty.
  */
 function createSeriesUpkeep(keep: SeriesKeep): (space: Space) => Promise<boolean> {
   const full = new WeakMap<object, ReadonlySet<string>>()

@@ -192,7 +192,7 @@ test('a jump of the store’s clock is reported, with its direction; a steady cl
       return performance.now() + offMs
     },
     onJump: (found) => jumps.push(found),
-    lookMs: 5,
+    pollMs: 5,
   })
   try {
     await looked.wait({ timeoutMs: 5_000 })
@@ -220,8 +220,8 @@ test('a store that does not answer is reported, and checked again', async () => 
       return performance.now()
     },
     onJump: () => assert.fail('no clock was set'),
-    onTrouble: (name, trouble) => told.push(`${name} ${trouble}`),
-    lookMs: 5,
+    onLoopEvent: (name, trouble) => told.push(`${name} ${trouble}`),
+    pollMs: 5,
   })
   try {
     assert.equal(await again.wait({ timeoutMs: 10_000 }), 'woken')

@@ -3,7 +3,7 @@ import { type ErrorCode, errorCodes, isSignalboxError } from '../../../core/erro
 import { createLoop, type Loop } from '../../../core/loop.ts'
 import { version } from '../../../core/version.ts'
 import type { Health as Alive, Readiness } from '../../contract/index.ts'
-import { type OnTrouble, tellTrouble } from '../background/namespace-work.ts'
+import { type OnLoopEvent, reportLoopEvents } from '../background/namespace-work.ts'
 import type { SchemaStatus, Served } from '../call.ts'
 
 /**
@@ -180,22 +180,22 @@ export interface ClockWatchParts {
   /** The store's time. */
   now(): Promise<number>
   readonly onJump: (jump: ClockJump) => void
-  readonly onTrouble?: OnTrouble | undefined
+  readonly onLoopEvent?: OnLoopEvent | undefined
   /** @default 10_000 */
-  readonly lookMs?: number | undefined
+  readonly pollMs?: number | undefined
 }
 
 /** A slow answer or a slewed clock can cause smaller differences. */
 const minJumpMs = 2_000
 const keepMs = 3_600_000
 
-export function createClockWatch({ now, onJump, onTrouble, lookMs = 10_000 }: ClockWatchParts): ClockWatch {
+export function createClockWatch({ now, onJump, onLoopEvent, pollMs = 10_000 }: ClockWatchParts): ClockWatch {
   let last: { readonly store: number; readonly own: number; readonly errorMs: number } | undefined
   let found: { readonly jump: ClockJump; readonly own: number } | undefined
 
   const loop = createLoop({
     name: 'server.clock',
-    idleMs: lookMs,
+    idleMs: pollMs,
     async step(): Promise<'idle'> {
       const askedAt = performance.now()
       const store = await now()
@@ -213,8 +213,9 @@ export function createClockWatch({ now, onJump, onTrouble, lookMs = 10_000 }: Cl
       return 'idle'
     },
   })
+  reportLoopEvents(loop, onLoopEvent)
   return {
-    loop: tellTrouble(loop, onTrouble),
+    loop,
     jump: () => (found !== undefined && performance.now() - found.own < keepMs ? found.jump : undefined),
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Space, Spaces } from '../namespace-services.ts'
-import { createDispatchers } from './dispatchers.ts'
+import { createDispatchers } from './namespace-workers.ts'
 
 /** Dispatchers that do nothing, and say when they start. */
 function stage() {
@@ -44,7 +44,7 @@ function stage() {
 test("a dispatcher runs wherever there are tasks or nodes, and keeps its namespace's services", async () => {
   const { started, refCounts, spaces, served, has, looked } = stage()
   has('b', 'a')
-  const dispatchers = createDispatchers({ served, spaces, lookMs: 5 })
+  const dispatchers = createDispatchers({ served, spaces, pollMs: 5 })
   await looked()
   // In the same order wherever the store begins.
   assert.deepEqual(started, ['a', 'b'])
@@ -61,8 +61,8 @@ test('a dispatcher that cannot start delays no other, and is tried again', async
   const troubles: string[] = []
   broken.add('a')
   has('a', 'b')
-  const onTrouble = (_loop: string, trouble: string) => void troubles.push(trouble)
-  const dispatchers = createDispatchers({ served, spaces, onTrouble, lookMs: 5 })
+  const onLoopEvent = (_loop: string, trouble: string) => void troubles.push(trouble)
+  const dispatchers = createDispatchers({ served, spaces, onLoopEvent, pollMs: 5 })
   await looked()
   assert.deepEqual([started, refCounts.get('a')], [['b'], 0])
   assert.ok(troubles.includes('failed'))
