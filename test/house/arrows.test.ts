@@ -92,7 +92,11 @@ test('an import against an arrow is found', () => {
     ['src/core/x.ts', "import fs from 'node:fs'", /browser/],
     ['src/core/x.ts', "import fs from 'fs'", /browser/],
     ['src/core/x.ts', "import w from 'ws'", /no packages/],
-    ['src/http/client/x.ts', "import { j } from '../../jobs/index.ts'", /http\/client takes only types from jobs/],
+    [
+      'src/http/client/x.ts',
+      "import { j } from '../../jobs/index.ts'",
+      /http\/client takes only types from jobs/,
+    ],
     ['src/http/contract/x.ts', "import type { S } from 'node:net'", /browser/],
     ['src/http/contract/x.ts', "import { j } from '../../jobs/job-store.ts'", /only types/],
     ['src/jobs/x.ts', "import { s } from '../storage/sqlite/index.ts'", /no arrow from jobs to storage/],
