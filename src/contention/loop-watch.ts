@@ -5,15 +5,18 @@ import { Holds } from './kinds.ts'
 import type { NamedHolders } from './wait-matrix.ts'
 
 /**
- * The event loop, the garbage collector and the host as holders. A timer should fire every ten milliseconds. If it is
+ * The event loop, the garbage collector and the host as holders. A timer should fire every 25 milliseconds. If it is
  * late, the thread was used by a reported turn, by a collection or by untracked code (`event-loop`), or the host did
  * not run the process (`host`). Node reports how long the loop was busy, which distinguishes the last two.
  *
- *     timer   ┊◀─ 10 ms ─▶┊ due                  fires
+ *     timer   ┊◀─ 25 ms ─▶┊ due                  fires
  *     thread  ├─idle─┤├────── busy ──────────────┤     event-loop: busy time without collections and turns
  *
  * The timer itself is a waiter too: `timer` in the matrix shows what stops this thread, even while nothing else waits.
  * While the thread is idle, the timer fires only four times a second, so that an idle process stays asleep.
+ *
+ * So the watch is a sample: it sees every block of more than 25 ms, and a shorter one if the timer is due during it.
+ * Each tick wakes the process, which costs about 0.1 ms of CPU: see docs/decisions/060.
  */
 export class LoopWatch {
   readonly #parts: LoopParts
@@ -143,7 +146,7 @@ export function loopActiveMs(): number {
   return performance.eventLoopUtilization().active
 }
 
-const tickMs = 10
+const tickMs = 25
 const idleTickMs = 250
 const idleAfterMs = 1_000
 /** A thread that is busy for less than this share of the time is idle. */
