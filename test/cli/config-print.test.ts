@@ -35,7 +35,7 @@ test('config print shows every value and its source, and opens nothing', async (
 
 test('config print --json prints one line for programs, and its values fit into a config file', async () => {
   using place = createWorkplace()
-  const { out } = await place.run(['config', 'print', '--json', '--grace=90s', '--port=1'])
+  const { out } = await place.call(['config', 'print', '--json', '--grace=90s', '--port=1'])
   const { file, settings } = JSON.parse(out)
   assert.equal(file, null)
   assert.deepEqual(settings.grace, { value: '90s', source: '--grace' })
@@ -43,7 +43,7 @@ test('config print --json prints one line for programs, and its values fit into 
     .filter(([, { value }]) => value !== null)
     .map(([name, { value }]) => [name, value])
   writeFileSync(join(place.folder, 'signalbox.config.json'), JSON.stringify(Object.fromEntries(values)))
-  const again = JSON.parse((await place.run(['config', 'print'])).out)
+  const again = JSON.parse((await place.call(['config', 'print'])).out)
   assert.equal(again.file, 'signalbox.config.json')
   assert.deepEqual(again.settings.grace, { value: '90s', source: 'signalbox.config.json: grace' })
   assert.equal(again.settings.port.value, 1)
@@ -66,7 +66,7 @@ test('config print shows no secret: no token and no password of an address', asy
 
 test('config print reports the same mistakes as serve, with exit code 2', async () => {
   using place = createWorkplace()
-  const { code, out, err } = await place.run(['config', 'print', '--port=x', '--log-level=loud'])
+  const { code, out, err } = await place.call(['config', 'print', '--port=x', '--log-level=loud'])
   assert.deepEqual([code, out], [2, ''])
   assert.match(err, /^signalbox: --port must be .*\nsignalbox: --log-level must be .*\n$/)
 })

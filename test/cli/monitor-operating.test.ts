@@ -14,7 +14,7 @@ const slot = { source: 'courts', timeSlot: '18:00' }
 const secret = 'Canary9Canary9Canary9'
 
 async function ok(place: Workplace, args: readonly string[], env?: NodeJS.ProcessEnv): Promise<string> {
-  const { code, out, err } = await place.run(args, env)
+  const { code, out, err } = await place.call(args, env)
   assert.deepEqual([code, err], [0, ''], args.join(' '))
   return out
 }
@@ -56,7 +56,7 @@ test('dead notifications are listed with subscription and reason, and replayed b
   const [office] = await list('--subscription', 'back office')
   assert.deepEqual([office.status, office.subscription, office.to], ['dead', 'back office', { free: 2 }])
 
-  const doctor = await place.run(['doctor', '--json'])
+  const doctor = await place.call(['doctor', '--json'])
   const findings: { check: string; subject: string; text: string }[] = JSON.parse(doctor.out).findings
   assert.deepEqual(
     findings
@@ -71,7 +71,7 @@ test('dead notifications are listed with subscription and reason, and replayed b
 
   await ok(place, ['monitor', 'replay', office.id])
   assert.equal((await list('--state', 'dead')).length, 1)
-  const twice = await place.run(['monitor', 'replay', office.id, '01k9z3v8qe0m4t9wq3rb5c7xkd', '--json'])
+  const twice = await place.call(['monitor', 'replay', office.id, '01k9z3v8qe0m4t9wq3rb5c7xkd', '--json'])
   assert.equal(twice.code, 1)
   assert.deepEqual(
     JSON.parse(twice.out).refused.map(({ code }: { code: string }) => code),
@@ -80,7 +80,7 @@ test('dead notifications are listed with subscription and reason, and replayed b
   assert.equal(await ok(place, ['monitor', 'replay', '--dead']), '1 notification is queued again\n')
   assert.deepEqual(await list('--state', 'dead'), [])
   for (const wrong of [[], ['--dead', 'x'], ['x', '--subscription', 'y']])
-    assert.equal((await place.run(['monitor', 'replay', ...wrong])).code, 2, wrong.join(' '))
+    assert.equal((await place.call(['monitor', 'replay', ...wrong])).code, 2, wrong.join(' '))
 })
 
 test('notifications, replay and explain also act on a server', async () => {
@@ -113,7 +113,7 @@ test('reseal seals plain channels, doctor shows how secrets are stored, and no o
   using place = createWorkplace()
   await leaveDead(place)
   const secretsOf = async (env: NodeJS.ProcessEnv) => {
-    const { out } = await place.run(['doctor', '--json'], env)
+    const { out } = await place.call(['doctor', '--json'], env)
     const { findings } = JSON.parse(out) as { findings: { check: string; level: string; text: string }[] }
     return findings.filter(({ check }) => check === 'secrets').map(({ level, text }) => `${level}: ${text}`)
   }
@@ -154,8 +154,8 @@ test('reseal seals plain channels, doctor shows how secrets are stored, and no o
     for (const one of [key, newer]) assert.ok(!`${said.out}${said.err}`.includes(one.slice(2, 20)))
   const shared = join(place.folder, 'shared')
   writeFileSync(shared, `${newer}\n`, { mode: 0o644 })
-  assert.match((await place.run(['config', 'print', '--secret-key-file', shared])).err, /chmod 600/)
-  const remote = await place.run(['monitor', 'reseal'], { ...env, SIGNALBOX_URL: 'http://127.0.0.1:1' })
+  assert.match((await place.call(['config', 'print', '--secret-key-file', shared])).err, /chmod 600/)
+  const remote = await place.call(['monitor', 'reseal'], { ...env, SIGNALBOX_URL: 'http://127.0.0.1:1' })
   assert.equal(remote.code, 2)
 })
 

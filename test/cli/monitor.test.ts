@@ -34,7 +34,7 @@ test('the config file may contain the settings of the monitor and of guards', as
     allowPrivate: ['127.0.0.0/8'],
   }
   writeFileSync(join(place.folder, 'signalbox.config.json'), JSON.stringify(file))
-  const { code, out, err } = await place.run(['config', 'print', '--json'])
+  const { code, out, err } = await place.call(['config', 'print', '--json'])
   assert.deepEqual([code, err], [0, ''])
   const { settings } = JSON.parse(out)
   const expected = {

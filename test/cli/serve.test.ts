@@ -175,7 +175,7 @@ test('a server that other machines can reach needs a token to start, and then re
 
 test('a token made by hand is enough for a public server, and is required on the loopback too', async () => {
   using place = createWorkplace()
-  const made = await place.run(['token', 'create', '--name', 'ci', '--scope', 'work'])
+  const made = await place.call(['token', 'create', '--name', 'ci', '--scope', 'work'])
   assert.equal(made.code, 0, made.err)
   const secret = made.out.trim()
   for (const host of ['--host=0.0.0.0', '--host=127.0.0.1']) {
@@ -241,7 +241,7 @@ test('--no-migrate changes no database: without a schema it fails with a clear l
   assert.match(err, /^signalbox: sqlite:signalbox\.db has no schema\. Run `signalbox migrate up`.*\n$/)
   assert.equal(existsSync(join(place.folder, 'signalbox.db')), false)
 
-  assert.equal((await place.run(['migrate', 'up'])).code, 0)
+  assert.equal((await place.call(['migrate', 'up'])).code, 0)
   await using server = await place.serve(['--no-migrate'])
   assert.equal((await fetch(`${server.url}/readyz`)).status, 200)
 })

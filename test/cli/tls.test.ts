@@ -154,7 +154,7 @@ test('unusable certificates are refused at the start, each by its file name', as
   using place = createWorkplace()
   const other = await authority.server('other')
   write(place, { cert: first.cert, key: other.key })
-  const mismatch = await place.run(['serve', ...flags])
+  const mismatch = await place.call(['serve', ...flags])
   assert.equal(mismatch.code, 2)
   assert.match(
     mismatch.err,
@@ -163,7 +163,7 @@ test('unusable certificates are refused at the start, each by its file name', as
 
   write(place, first)
   chmodSync(join(place.folder, 'key.pem'), 0o644)
-  const open = await place.run(['serve', ...flags])
+  const open = await place.call(['serve', ...flags])
   assert.equal(open.code, 2)
   assert.match(
     open.err,
@@ -179,7 +179,7 @@ test('unusable certificates are refused at the start, each by its file name', as
     [['--tls-key=key.pem'], /--tls-key is given without --tls-cert or SIGNALBOX_TLS_CERT/],
     [['--tls-client-ca=ca.pem'], /--tls-client-ca is given without --tls-cert or SIGNALBOX_TLS_CERT/],
   ] as const) {
-    const { code, err } = await place.run(['serve', '--port=0', ...args])
+    const { code, err } = await place.call(['serve', '--port=0', ...args])
     assert.equal(code, 2)
     assert.match(err, reason)
   }
