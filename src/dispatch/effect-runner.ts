@@ -6,7 +6,7 @@ import type { JobRecord, RunOutcome } from '../jobs/index.ts'
 import type { NodeConnectionsEvent } from './connections/node-connections.ts'
 import type { Engine } from './engine.ts'
 import type { TaskSpec } from './node.ts'
-import type { Assign, Command, Effect, RegistryEvent, Settled } from './registry/command.ts'
+import type { Assign, Command, Effect, EffectKind, RegistryEvent, Settled } from './registry/command.ts'
 import { attemptThatEnded, type Claim, type Ending, endingOf } from './tasks/claims.ts'
 import { decodeDocument, dispatchQueue, encodeSpent } from './tasks/task-document.ts'
 
@@ -21,7 +21,7 @@ export type DispatchEvent =
   | { readonly name: 'server.name_taken'; readonly serverId: string; readonly renamedTo: string }
   | { readonly name: 'command.failed'; readonly kind: string; readonly error: unknown }
 
-type Of<Kind extends Effect['kind']> = Extract<Effect, { kind: Kind }>
+type Of<Kind extends EffectKind> = Extract<Effect, { kind: Kind }>
 /** A node that waits for the answer to a frame. */
 type WaitingNode = { readonly nodeId: string; readonly epoch: number; readonly attempt: number }
 
@@ -38,7 +38,8 @@ export class EffectRunner {
   run(effects: readonly Effect[], command: Command): void {
     for (const effect of effects) {
       try {
-        this.#run(effect, command)
+        const handle = this.#handlers[effect.kind] as (effect: Effect, command: Command) => void
+        handle(effect, command)
       } catch (error) {
         // The other effects are about other tasks and nodes.
         this.#engine.log({ name: 'command.failed', kind: `${command.kind}/${effect.kind}`, error })
@@ -46,70 +47,35 @@ export class EffectRunner {
     }
   }
 
-  #run(effect: Effect, command: Command): void {
-    const { connections, log } = this.#engine
-    switch (effect.kind) {
-      case 'assign':
-        this.#assign(effect)
-        return
-      case 'settled':
-        this.#settle(effect)
-        return
-      case 'requeue':
-        this.#requeue(effect)
-        return
-      case 'taskChanged':
-        this.#publishStatus(effect)
-        return
-      case 'progress':
-        this.#progress(effect)
-        return
-      case 'unknownTask':
-        this.#unknownTask(effect)
-        return
-      case 'handBack':
-        this.#handBack(effect)
-        return
-      case 'cancelFrame':
-        this.#sendFrame('task.cancel', effect)
-        return
-      case 'stale':
-        this.#sendFrame('task.stale', effect)
-        return
-      case 'welcome':
-        connections.welcome(command, effect.nodeId, effect.epoch)
-        return
-      case 'superseded':
-        connections.superseded(command, effect.nodeId, effect.epoch, effect.instanceId !== null)
-        return
-      case 'unknownNode':
-        connections.close(effect.nodeId, effect.epoch, 4404, 'say hello again')
-        return
-      case 'nodeForgotten':
-        connections.forgotten(effect.nodeId, effect.epoch)
-        return
-      case 'drainFrame':
-        connections.send(effect.nodeId, effect.epoch, { type: 'drain' })
-        return
-      case 'drained':
-        log({ name: 'node.drained', nodeId: effect.nodeId, epoch: effect.epoch })
-        return
-      case 'armTimer':
-        this.#engine.armTimer(effect.at)
-        return
-      case 'event':
-        log(effect.event)
-        return
-      // The mailbox handles it.
-      case 'moreWork':
-    }
+  /** The handler of each effect. */
+  readonly #handlers: { readonly [Kind in EffectKind]: (effect: Of<Kind>, command: Command) => void } = {
+    assign: (effect) => this.#assign(effect),
+    settled: (effect) => this.#settle(effect),
+    requeue: (effect) => this.#requeue(effect),
+    taskChanged: (effect) => this.#publishStatus(effect),
+    progress: (effect) => this.#progress(effect),
+    unknownTask: (effect) => this.#unknownTask(effect),
+    handBack: (effect) => this.#handBack(effect),
+    cancelFrame: (effect) => this.#sendFrame('task.cancel', effect),
+    stale: (effect) => this.#sendFrame('task.stale', effect),
+    welcome: ({ nodeId, epoch }, command) => this.#engine.connections.welcome(command, nodeId, epoch),
+    superseded: ({ nodeId, epoch, instanceId }, command) =>
+      this.#engine.connections.superseded(command, nodeId, epoch, instanceId !== null),
+    unknownNode: ({ nodeId, epoch }) =>
+      this.#engine.connections.close(nodeId, epoch, 4404, 'say hello again'),
+    nodeForgotten: ({ nodeId, epoch }) => this.#engine.connections.forgotten(nodeId, epoch),
+    drainFrame: ({ nodeId, epoch }) => this.#engine.connections.send(nodeId, epoch, { type: 'drain' }),
+    drained: ({ nodeId, epoch }) => this.#engine.log({ name: 'node.drained', nodeId, epoch }),
+    armTimer: ({ at }) => this.#engine.armTimer(at),
+    event: ({ event }) => this.#engine.log(event),
+    // The mailbox handles it.
+    moreWork: () => undefined,
   }
 
   #assign({ nodeId, epoch, taskId, attempt, service, deadlineAt }: Assign): void {
-    const { claims, connections, feed, progress, tally, post, now, monotonicMs, parts } = this.#engine
-    const claim = claims.get(taskId)
-    const isHeld = claim?.attempt === attempt && !claim.isEnding && claim.leaseUntil > monotonicMs()
-    if (!isHeld) {
+    const { connections, feed, progress, tally, post, now, monotonicMs, parts } = this.#engine
+    const claim = this.#findHeld(taskId, attempt)
+    if (claim === undefined || claim.leaseUntil <= monotonicMs()) {
       post({ kind: 'forget', taskId, attempt })
       return
     }
@@ -128,10 +94,10 @@ export class EffectRunner {
   }
 
   #settle(effect: Settled): void {
-    const { claims, connections } = this.#engine
+    const { connections } = this.#engine
     const { taskId, attempt, nodeId, epoch } = effect
-    const claim = claims.get(taskId)
-    if (claim?.attempt !== attempt || claim.isEnding) {
+    const claim = this.#findHeld(taskId, attempt)
+    if (claim === undefined) {
       if (nodeId !== null) connections.send(nodeId, epoch, { type: 'task.stale', taskId, attempt })
       return
     }
@@ -159,9 +125,9 @@ export class EffectRunner {
   }
 
   #requeue({ taskId, attempt, nodeId: by, code, error, afterMs, isFree }: Of<'requeue'>): void {
-    const { claims, connections, feed, tally, now } = this.#engine
-    const claim = claims.get(taskId)
-    if (claim?.attempt !== attempt || claim.isEnding) return
+    const { connections, feed, tally, now } = this.#engine
+    const claim = this.#findHeld(taskId, attempt)
+    if (claim === undefined) return
     claim.nodeId = null
     const ending: Ending = {
       state: afterMs > 0 ? 'scheduled' : 'ready',
@@ -188,6 +154,12 @@ export class EffectRunner {
       }
     })
     feed.publish({ taskId, attempt, at: now(), status: 'waiting' })
+  }
+
+  /** The claim of this attempt, unless its end is being written. */
+  #findHeld(taskId: string, attempt: number): Claim | undefined {
+    const claim = this.#engine.claims.get(taskId)
+    return claim?.attempt === attempt && !claim.isEnding ? claim : undefined
   }
 
   #write(claim: Claim, ending: Ending, onWritten: (isWritten: boolean) => void): void {
@@ -228,9 +200,8 @@ export class EffectRunner {
   }
 
   #handBack({ taskId, attempt }: Of<'handBack'>): void {
-    const claim = this.#engine.claims.get(taskId)
-    if (claim?.attempt === attempt && !claim.isEnding)
-      this.#engine.yield(claim, () => this.#sendStale(taskId))
+    const claim = this.#findHeld(taskId, attempt)
+    if (claim !== undefined) this.#engine.yield(claim, () => this.#sendStale(taskId))
   }
 
   #unknownTask({ nodeId, epoch, taskId, attempt }: Of<'unknownTask'>): void {

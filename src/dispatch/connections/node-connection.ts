@@ -6,7 +6,8 @@
 import type { Labels, NodeLoad, ServiceOffer } from '../node.ts'
 import type { Command, CommandKind, CommandOf } from '../registry/command.ts'
 
-type Hello = Extract<NodeFrame, { readonly type: 'hello' }>
+/** The first frame of a node. */
+export type Hello = Extract<NodeFrame, { readonly type: 'hello' }>
 type LaterFrame = Exclude<NodeFrame, { readonly type: 'hello' }>
 
 /** The parts of a connection. */

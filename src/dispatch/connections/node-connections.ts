@@ -18,10 +18,15 @@ import type { ClusterSettings } from '../cluster/cluster-settings.ts'
 import type { Entered } from '../cluster/node-ownership.ts'
 import type { OwnNodes } from '../cluster/own-nodes.ts'
 import type { Command } from '../registry/command.ts'
-import type { NodeConnector, NodeFrame, NodeLink, NodeSession, ServerFrame } from './node-connection.ts'
-import { Connection, type ConnectionParts } from './node-connection.ts'
-
-type Hello = Extract<NodeFrame, { readonly type: 'hello' }>
+import {
+  Connection,
+  type ConnectionParts,
+  type Hello,
+  type NodeConnector,
+  type NodeLink,
+  type NodeSession,
+  type ServerFrame,
+} from './node-connection.ts'
 
 /** When a silent node is suspect, and when it is gone. */
 export interface NodeConnectionsPolicy {

@@ -50,20 +50,8 @@ export function startRebuildFor(state: RegistryState, demand: Demand): void {
 
 /** Continues the rebuild for up to `steps` steps. */
 export function continueRebuild(state: RegistryState, rebuild: Rebuild, steps: number): void {
-  const until = state.work.done + steps
-  switch (rebuild.phase) {
-    case 'collect':
-      collectLabels(state, rebuild, until)
-      return
-    case 'join':
-      join(state, rebuild, until)
-      return
-    case 'match':
-      match(state, rebuild, until)
-      return
-    case 'sweep':
-      sweep(state, rebuild, until)
-  }
+  const phases = { collect: collectLabels, join, match, sweep }
+  phases[rebuild.phase](state, rebuild, state.work.done + steps)
 }
 
 function collectLabels({ rules, work }: RegistryState, rebuild: Rebuild, until: number): void {

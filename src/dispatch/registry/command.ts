@@ -145,24 +145,11 @@ export interface Heartbeat extends OfNode {
 
 /** The node, task or pool that a command is about, for logs and measurements. */
 export function subjectOf(command: Command): string {
-  switch (command.kind) {
-    case 'submit':
-      return command.task.taskId
-    case 'cancel':
-    case 'forget':
-      return command.taskId
-    case 'yield':
-      return command.demand
-    case 'definePool':
-    case 'removePool':
-      return command.name
-    case 'rebuild':
-    case 'rebuildSlice':
-    case 'tick':
-      return ''
-    default:
-      return command.nodeId
-  }
+  if (command.kind === 'submit') return command.task.taskId
+  if (command.kind === 'yield') return command.demand
+  if ('nodeId' in command) return command.nodeId
+  if ('taskId' in command) return command.taskId
+  return 'name' in command ? command.name : ''
 }
 
 /**

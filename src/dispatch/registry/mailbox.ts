@@ -9,8 +9,7 @@
  */
 
 import { Ring } from '../../core/ring.ts'
-import type { Effect } from './command.ts'
-import { type Command, type CommandKind, type Heartbeat, subjectOf } from './command.ts'
+import { type Command, type CommandKind, type Effect, type Heartbeat, subjectOf } from './command.ts'
 
 /** The parts of a mailbox, with its clocks and its scheduler. */
 export interface MailboxParts {
@@ -65,7 +64,7 @@ export class Mailbox {
   readonly #dispatches = new Ring<QueuedCommand>()
   readonly #heartbeats = new HeartbeatQueue()
   readonly #admin = new Ring<QueuedCommand>()
-  #slice: QueuedCommand | null = null
+  #slice: QueuedCommand | undefined
   #tickWaits = false
   #lastSliceAt = 0
   #sinceHeartbeat = 0
@@ -95,7 +94,7 @@ export class Mailbox {
       dispatches: this.#dispatches.size,
       heartbeats: this.#heartbeats.size,
       admin: this.#admin.size,
-      slices: this.#slice === null ? 0 : 1,
+      slices: this.#slice === undefined ? 0 : 1,
     }
   }
 
@@ -114,31 +113,8 @@ export class Mailbox {
   }
 
   #admit(command: Command): boolean {
-    const postedAt = this.#parts.monotonicMs()
+    const queued = { command, postedAt: this.#parts.monotonicMs() }
     const { maxResults, maxDispatches, maxAdmin } = this.#options
-    switch (classOf(command)) {
-      case 'results':
-        return this.#admitResult({ command, postedAt }, maxResults)
-      case 'dispatches':
-        return addTo(this.#dispatches, { command, postedAt }, maxDispatches)
-      case 'heartbeats':
-        if (command.kind === 'heartbeat') this.#heartbeats.add(command, postedAt)
-        return true
-      case 'admin':
-        // All ticks do the same, so one waiting tick is enough.
-        if (command.kind === 'tick' && this.#tickWaits) return true
-        if (command.kind !== 'tick') return addTo(this.#admin, { command, postedAt }, maxAdmin)
-        this.#tickWaits = true
-        this.#admin.push({ command, postedAt })
-        return true
-      case 'slices':
-        this.#slice ??= { command, postedAt }
-        return true
-    }
-  }
-
-  #admitResult(queued: QueuedCommand, limit: number): boolean {
-    const { command } = queued
     switch (command.kind) {
       // They overtake the node's earlier heartbeat, which would undo their effect.
       case 'nodeHello':
@@ -146,11 +122,23 @@ export class Mailbox {
       case 'nodeGone':
       case 'nodeBye':
         this.#heartbeats.drop(command.nodeId)
-        this.#results.push(queued)
+        return addTo(this.#results, queued, Number.POSITIVE_INFINITY)
+      case 'heartbeat':
+        this.#heartbeats.add(command, queued.postedAt)
         return true
-      default:
-        return addTo(this.#results, queued, limit)
+      // All ticks do the same, so one waiting tick is enough.
+      case 'tick':
+        if (!this.#tickWaits) this.#admin.push(queued)
+        this.#tickWaits = true
+        return true
+      case 'rebuildSlice':
+        this.#slice ??= queued
+        return true
     }
+    const name = classOf(command)
+    if (name === 'dispatches') return addTo(this.#dispatches, queued, maxDispatches)
+    if (name === 'admin') return addTo(this.#admin, queued, maxAdmin)
+    return addTo(this.#results, queued, maxResults)
   }
 
   readonly #turn = (): void => {
@@ -159,7 +147,7 @@ export class Mailbox {
     const beganAt = monotonicMs()
     let at = beganAt
     let adminServed = false
-    if (this.#slice !== null && beganAt - this.#lastSliceAt >= sliceEveryMs)
+    if (this.#slice !== undefined && beganAt - this.#lastSliceAt >= sliceEveryMs)
       at = this.#serve(this.#takeSlice()!, at)
     for (let count = 0; count < turnCommands && !this.#closed; count += 1) {
       let queued = this.#next()
@@ -194,8 +182,8 @@ export class Mailbox {
   }
 
   #takeSlice(): QueuedCommand | undefined {
-    const queued = this.#slice ?? undefined
-    this.#slice = null
+    const queued = this.#slice
+    this.#slice = undefined
     return queued
   }
 
