@@ -19,8 +19,8 @@ import { createFiring } from '../schedules/schedule-runner.ts'
 import { absentSchedules, createSchedules } from '../schedules/schedules.ts'
 import { type ListOptions, resolveList } from '../search/list-jobs.ts'
 import { listPage, type Scanned, type SearchPage, searchPage } from '../search/scan-jobs.ts'
+import { watchUnattended } from '../telemetry/job-activity.ts'
 import { outcomeOf } from '../telemetry/telemetry.ts'
-import { watchUnattended } from '../telemetry/unattended-queues.ts'
 import { createWorkerCompanion } from '../upkeep.ts'
 import { JobWaits, waitForJob } from '../waiting/job-waits.ts'
 import { RunningJob } from '../worker/handler-job.ts'
@@ -76,7 +76,7 @@ interface SharedState {
 const sharedStates = new WeakMap<Jobs, SharedState>()
 
 export function createJobs(parts: JobsParts): Jobs {
-  const { logs, telemetry, notifier, beside, reserved = false, contention, clock, schedules } = parts
+  const { logs, telemetry, notifier, beside, reserved = false, schedules } = parts
   const { passesSealed = false, activity, attempts } = parts
   const dependencies = createJobDependencies(parts)
   const { store } = dependencies
@@ -94,7 +94,7 @@ export function createJobs(parts: JobsParts): Jobs {
     parts.workers && parts.membership
       ? { ...parts.membership, membership: createMembership({ store: parts.workers, notifier }) }
       : undefined
-  const handover = createHandover(store, workers)
+  const handOver = createHandover(store, workers)
   const shared: SharedState = (beside && sharedStates.get(beside)) ?? {
     announcer: createAnnouncer(notifier),
     recent: new RecentClaims(),
@@ -329,20 +329,11 @@ export function createJobs(parts: JobsParts): Jobs {
     worker(options) {
       if (isClosed)
         throw new SignalboxError('closed', 'This box was closed; open another and make workers there.')
-      const own = {
-        ...{ store, notifier, reserved },
-        ...(logs && { logs }),
-        ...(telemetry && { telemetry }),
-        ...(activity && { activity }),
-        ...(contention && { contention }),
-        ...(clock && { clock }),
-        release: parts.release ?? null,
-      }
       const onStopped = () => {
         workers.delete(worker)
         for (const companion of companions) companion.leave(worker)
       }
-      const worker = createWorker(own, options, { onStopped, membership })
+      const worker = createWorker({ ...parts, store }, options, { onStopped, membership })
       if (activity !== undefined && parts.workers !== undefined && membership !== undefined)
         watchUnattended(worker, options.queues ?? ['default'], { workers: parts.workers, activity })
       workers.add(worker)
@@ -370,7 +361,7 @@ export function createJobs(parts: JobsParts): Jobs {
       if (notifies && !added!.duplicate) await wakeAtCommit(tx, [job])
       return added!
     }
-    if (!job.dependsOn && batcher.isIdle && (await handover.tryTo(job))) {
+    if (!job.dependsOn && batcher.isIdle && (await handOver(job))) {
       const added = { id: job.id, duplicate: false }
       activity?.added([job], [added])
       return added

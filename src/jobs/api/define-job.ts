@@ -80,8 +80,50 @@ export function defineJob<const Kind extends string, Schema extends StandardSche
   const timeoutMs = duration('defineJob.schemaTimeoutMs', schemaTimeoutMs, { min: 1, max: 600_000 })
   // Checks the defaults now, instead of at every add.
   resolveNewJob('defineJob', kind, null, defaults)
-  const checking = schema as StandardSchema<unknown, SchemaOutput<Schema>>
-  return new Definition(kind, { schema: checking, jsonSchema }, timeoutMs, defaults)
+  type Output = SchemaOutput<Schema>
+  const checking = schema as StandardSchema<unknown, Output>
+  const validate = (payload: unknown) => validateWith(kind, checking, payload, timeoutMs)
+
+  /** Returns a promise only if the schema does. */
+  function checkAdded(name: string, encoded: string): Promise<unknown> | undefined {
+    const judge = (fit: Fit<Output>): undefined => {
+      if (fit.fits) return
+      const { issues, issueCount } = fit
+      throw new SignalboxError(
+        'invalid_argument',
+        `${name}.payload does not fit the kind "${kind}": ${describeIssues(fit)}. Nothing was added.`,
+        { details: { option: `${name}.payload`, kind, issues, issueCount } },
+      )
+    }
+    const fit = validate(JSON.parse(encoded))
+    return fit instanceof Promise ? fit.then(judge) : judge(fit)
+  }
+
+  return {
+    kind,
+    job(payload, given = {}) {
+      return { ...merge(defaults, given), kind, payload, [definedBy]: checkAdded }
+    },
+    handle(handler) {
+      return {
+        kind,
+        handler: fitHandler(kind, handler, validate),
+        get jsonSchema() {
+          return jsonSchema ?? exportSchema(schema)
+        },
+      }
+    },
+    async check(payload) {
+      const fit = await validate(payload)
+      if (fit.fits) return fit.value
+      const { issues, issueCount } = fit
+      throw new SignalboxError(
+        'invalid_payload',
+        `This payload does not fit the kind "${kind}": ${describeIssues(fit)}.`,
+        { details: { kind, issues, issueCount } },
+      )
+    },
+  }
 }
 
 /** Checks the shape: another copy of this package may have made the definition. */
@@ -91,93 +133,27 @@ export function isDefinition(value: unknown): value is AnyDefinition {
   return typeof kind === 'string' && typeof job === 'function' && typeof handle === 'function'
 }
 
-class Definition<Kind extends string, Input, Output> implements JobDefinition<Kind, Input, Output> {
-  readonly kind: Kind
-  readonly #schema: StandardSchema<unknown, Output>
-  readonly #jsonSchema: unknown
-  readonly #timeoutMs: number
-  readonly #defaults: AddOptions
+type Validate<Output> = (payload: unknown) => Fit<Output> | Promise<Fit<Output>>
 
-  constructor(
-    kind: Kind,
-    {
-      schema,
-      jsonSchema,
-    }: { readonly schema: StandardSchema<unknown, Output>; readonly jsonSchema: unknown },
-    timeoutMs: number,
-    defaults: AddOptions,
-  ) {
-    this.kind = kind
-    this.#schema = schema
-    this.#jsonSchema = jsonSchema
-    this.#timeoutMs = timeoutMs
-    this.#defaults = defaults
+/** A handler that checks the payload first. */
+function fitHandler<Output>(kind: string, handler: Handler<Output>, validate: Validate<Output>): Handler {
+  const spec = resolveHandler(`the handler of "${kind}"`, handler)
+  if (spec.batch !== undefined) return fitBatch(kind, spec, validate)
+  const begin = (job: HandlerJob, context: HandlerContext, fit: Fit<Output>): unknown => {
+    if (!fit.fits) throw unfit(job.id, kind, describeIssues(fit))
+    return spec.run(withPayload(job, fit.value), context)
   }
-
-  job(payload: Input, options: AddOptions = {}): JobToAdd {
-    const check = (name: string, encoded: string) => this.#checkAdded(name, encoded)
-    return { ...merge(this.#defaults, options), kind: this.kind, payload, [definedBy]: check }
-  }
-
-  handle(handler: Handler<Output>): HandledJob {
-    const [schema, jsonSchema] = [this.#schema, this.#jsonSchema]
-    return {
-      ...this.#handled(handler),
-      get jsonSchema() {
-        return jsonSchema ?? exportSchema(schema)
-      },
-    }
-  }
-
-  #handled(handler: Handler<Output>): HandledJob {
-    const spec = resolveHandler(`the handler of "${this.kind}"`, handler)
-    if (spec.batch !== undefined) {
-      return { kind: this.kind, handler: fitBatch(this.kind, spec, (payload) => this.#validate(payload)) }
-    }
-    const begin = (job: HandlerJob, context: HandlerContext, fit: Fit<Output>): unknown => {
-      if (!fit.fits) throw unfit(job.id, this.kind, describeIssues('payload', fit.issues, fit.issueCount))
-      return spec.run(withPayload(job, fit.value), context)
-    }
-    const run = (job: HandlerJob, context: HandlerContext): unknown => {
-      const fit = this.#validate(job.payload)
+  return {
+    ...spec,
+    run(job, context) {
+      const fit = validate(job.payload)
       if (!(fit instanceof Promise)) return begin(job, context, fit)
       return fit.then((later) => {
         // The attempt may have timed out or lost its lease meanwhile; then the handler must not start.
         context.signal.throwIfAborted()
         return begin(job, context, later)
       })
-    }
-    return { kind: this.kind, handler: { ...spec, run } }
-  }
-
-  async check(payload: unknown): Promise<Output> {
-    const fit = await this.#validate(payload)
-    if (fit.fits) return fit.value
-    const { issues, issueCount } = fit
-    throw new SignalboxError(
-      'invalid_payload',
-      `This payload does not fit the kind "${this.kind}": ${describeIssues('payload', issues, issueCount)}.`,
-      { details: { kind: this.kind, issues, issueCount } },
-    )
-  }
-
-  #validate(payload: unknown): Fit<Output> | Promise<Fit<Output>> {
-    return validateWith(this.kind, this.#schema, payload, this.#timeoutMs)
-  }
-
-  /** Returns a promise only if the schema does. */
-  #checkAdded(name: string, encoded: string): Promise<unknown> | undefined {
-    const judge = (fit: Fit<Output>): undefined => {
-      if (fit.fits) return
-      const { issues, issueCount } = fit
-      throw new SignalboxError(
-        'invalid_argument',
-        `${name}.payload does not fit the kind "${this.kind}": ${describeIssues('payload', issues, issueCount)}. Nothing was added.`,
-        { details: { option: `${name}.payload`, kind: this.kind, issues, issueCount } },
-      )
-    }
-    const fit = this.#validate(JSON.parse(encoded))
-    return fit instanceof Promise ? fit.then(judge) : judge(fit)
+    },
   }
 }
 
@@ -199,16 +175,12 @@ function merge(defaults: AddOptions, given: AddOptions): AddOptions {
 }
 
 /** Checks the jobs of a batch first. A job that does not fit is dead; the handler gets the others, if there are any. */
-function fitBatch<Output>(
-  kind: string,
-  spec: BatchHandler,
-  validate: (payload: unknown) => Fit<Output> | Promise<Fit<Output>>,
-): BatchSpec {
+function fitBatch<Output>(kind: string, spec: BatchHandler, validate: Validate<Output>): BatchSpec {
   async function check(job: HandlerJob): Promise<HandlerJob<Output> | undefined> {
     try {
       const fit = await validate(job.payload)
       if (fit.fits) return withPayload(job, fit.value)
-      endUnfit(job, unfit(job.id, kind, describeIssues('payload', fit.issues, fit.issueCount)), true)
+      endUnfit(job, unfit(job.id, kind, describeIssues(fit)), true)
     } catch (error) {
       // The schema failed; a later attempt may succeed.
       endUnfit(job, error, false)

@@ -127,10 +127,8 @@ class DrivenWorker extends TalliedWorker implements Worker {
   readonly #options: ResolvedWorkerOptions
   readonly #onStopped: () => void
   readonly #executor: Executor
-  /**
-   * By job and token: a job may run again before the test reads its first end, and jobs of one claim may share a token.
-   */
-  readonly #pending = new Map<string, Pending>()
+  /** By claim: a job may run again before the test reads its first end. */
+  readonly #pending = new Map<ClaimedRecord, Pending>()
   /** Runs of a batch that `beginNext` has not yet returned. */
   readonly #begunWith: DrivenRun[] = []
   #queues: readonly string[] = []
@@ -220,7 +218,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
 
   #watched(job: ClaimedRecord): DrivenRun {
     const { promise: ended, resolve } = Promise.withResolvers<DrivenEnd>()
-    this.#pending.set(keyOf(job.id, job.token), { resolve, hasReturned: false, end: undefined })
+    this.#pending.set(job, { resolve, hasReturned: false, end: undefined })
     return { job, ended }
   }
 
@@ -228,32 +226,26 @@ class DrivenWorker extends TalliedWorker implements Worker {
     for (const attempt of this.#executor.running) if (attempt.jobId === id) attempt.cancel()
   }
 
-  #slotFreed({ jobId, token }: Attempt): void {
-    const key = keyOf(jobId, token)
-    const pending = this.#pending.get(key)
+  #slotFreed({ record }: Attempt): void {
+    const pending = this.#pending.get(record)
     if (pending === undefined) return
     pending.hasReturned = true
-    this.#resolve(key, pending)
+    this.#resolve(record, pending)
   }
 
   #settled(attempt: Attempt, end: DrivenEnd): void {
-    const key = keyOf(attempt.jobId, attempt.token)
-    const pending = this.#pending.get(key)
+    const pending = this.#pending.get(attempt.record)
     if (pending === undefined) return
     pending.end = end
     // A job that was handed back before its start never had a slot.
     if (!this.#executor.running.has(attempt)) pending.hasReturned = true
-    this.#resolve(key, pending)
+    this.#resolve(attempt.record, pending)
   }
 
   /** Resolves after both: a handler may end its job and continue, or return before the end is written. */
-  #resolve(key: string, { hasReturned, end, resolve }: Pending): void {
+  #resolve(job: ClaimedRecord, { hasReturned, end, resolve }: Pending): void {
     if (!hasReturned || end === undefined) return
-    this.#pending.delete(key)
+    this.#pending.delete(job)
     resolve(end)
   }
-}
-
-function keyOf(jobId: string, token: string): string {
-  return `${jobId} ${token}`
 }

@@ -21,31 +21,31 @@ export interface JudgedHeld extends Judged {
   readonly claimedAt: number | null
 }
 
+type ClaimFacts = Omit<JudgedHeld, 'cancelRequested' | 'claimedAt'>
+
+const factNames = [
+  'attempt',
+  'maxAttempts',
+  'handBackCount',
+  'snoozeCount',
+  'backoff',
+  'queue',
+  'kind',
+] as const satisfies readonly (keyof ClaimFacts)[]
+
+function hasFacts(job: Held): job is ClaimedJob {
+  return factNames.every((name) => job[name] !== undefined)
+}
+
+function factsOf(job: ClaimedJob): ClaimFacts {
+  const { id, token, attempt, maxAttempts, handBackCount, snoozeCount, backoff, queue, kind } = job
+  return { id, token, attempt, maxAttempts, handBackCount, snoozeCount, backoff, queue, kind }
+}
+
 /** Reads the facts from the job, or from the store if the job has only id and token. Throws `invalid_argument`. */
 export async function judgedOf(store: Pick<JobStore, 'find'>, job: Held): Promise<JudgedHeld> {
-  const { id, token } = checkHeld(job)
-  const {
-    attempt,
-    maxAttempts,
-    handBackCount,
-    snoozeCount,
-    backoff,
-    cancelRequested = false,
-    queue,
-    kind,
-  } = job
-  if (
-    attempt !== undefined &&
-    maxAttempts !== undefined &&
-    handBackCount !== undefined &&
-    snoozeCount !== undefined &&
-    backoff !== undefined &&
-    queue !== undefined &&
-    kind !== undefined
-  ) {
-    const held = { id, token, attempt, maxAttempts, handBackCount, snoozeCount, backoff }
-    return { ...held, cancelRequested, queue, kind, claimedAt: null }
-  }
+  const { id, token, cancelRequested = false } = checkHeld(job)
+  if (hasFacts(job)) return { ...factsOf(job), cancelRequested, claimedAt: null }
   // Except for the cancellation request, none of these change while the lease lives, and without a lease nothing is
   // written. So any values will do for a job that is gone: the store answers a repeated request with its first answer,
   // and every other one with `lease_lost`.
@@ -84,20 +84,7 @@ export class RecentClaims {
 
   remember(jobs: readonly ClaimedJob[]): void {
     const claimedAt = performance.now()
-    for (const {
-      id,
-      token,
-      attempt,
-      maxAttempts,
-      handBackCount,
-      snoozeCount,
-      backoff,
-      queue,
-      kind,
-    } of jobs) {
-      const judged = { id, token, attempt, maxAttempts, handBackCount, snoozeCount, backoff }
-      setNewest(this.#claims, id, { ...judged, queue, kind, claimedAt }, maxClaims)
-    }
+    for (const job of jobs) setNewest(this.#claims, job.id, { ...factsOf(job), claimedAt }, maxClaims)
   }
 
   find(id: string, token: string): Omit<JudgedHeld, 'cancelRequested'> | undefined {

@@ -98,33 +98,30 @@ export interface HandoverTarget {
   take(record: ClaimedRecord | undefined, sentAt: number): void
 }
 
-interface Handover {
-  /** Whether the job was added and claimed; if not, nothing was written. */
-  tryTo(job: NewJob): Promise<boolean>
-}
-
-export function createHandover(store: JobStore, targets: Iterable<HandoverTarget>): Handover {
+/** Creates the function that adds a job for an idle worker. Answers whether it did; if not, nothing was written. */
+export function createHandover(
+  store: JobStore,
+  targets: Iterable<HandoverTarget>,
+): (job: NewJob) => Promise<boolean> {
   let isBusy = false
 
-  return {
-    async tryTo(job) {
-      if (store.addClaimed === undefined || isBusy || !isPlain(job)) return false
-      for (const target of targets) {
-        const request = target.offer(job)
-        if (request === undefined) continue
-        isBusy = true
-        const sentAt = performance.now()
-        let record: ClaimedRecord | undefined
-        try {
-          record = await store.addClaimed(job, request)
-        } finally {
-          isBusy = false
-          target.take(record, sentAt)
-        }
-        return record !== undefined
+  return async (job) => {
+    if (store.addClaimed === undefined || isBusy || !isPlain(job)) return false
+    for (const target of targets) {
+      const request = target.offer(job)
+      if (request === undefined) continue
+      isBusy = true
+      const sentAt = performance.now()
+      let record: ClaimedRecord | undefined
+      try {
+        record = await store.addClaimed(job, request)
+      } finally {
+        isBusy = false
+        target.take(record, sentAt)
       }
-      return false
-    },
+      return record !== undefined
+    }
+    return false
   }
 }
 

@@ -100,10 +100,10 @@ function clip(text: string): string {
   return text.length > maxText ? `${text.slice(0, maxText).toWellFormed()}…` : text
 }
 
-/** Describes the issues in one text; `payload` names the whole value. */
-export function describeIssues(payload: string, issues: readonly FoundIssue[], issueCount: number): string {
+/** Describes the issues of a payload in one text. */
+export function describeIssues({ issues, issueCount }: Extract<Fit<unknown>, { fits: false }>): string {
   const described = issues.slice(0, 5).map(({ path, message }) => {
-    const where = path === '' || path.startsWith('[') ? `${payload}${path}` : `${payload}.${path}`
+    const where = path === '' || path.startsWith('[') ? `payload${path}` : `payload.${path}`
     return `${where}: ${message.replace(/\.$/, '')}`
   })
   const more = issueCount - described.length
