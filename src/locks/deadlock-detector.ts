@@ -1,8 +1,7 @@
 import { describe } from './decode-lock.ts'
 import type { LockKey, WaitingHolder } from './lock-store.ts'
-import { wakeForStep } from './lock-topics.ts'
+import { nameOfRequester, queueTopic, wakeForStep } from './lock-topics.ts'
 import type { LocksParts } from './locks.ts'
-import type { Requester } from './rules/index.ts'
 import { excludedBy, type LockTimes } from './rules/index.ts'
 
 /**
@@ -42,7 +41,7 @@ export function createDeadlockDetector({ store, notifier }: LocksParts, times: L
     const seen = new Set<string>()
     const unseen = (more: readonly LockKey[]) =>
       more.flatMap(blocking).filter((key) => {
-        const name = nameOfQueue(key)
+        const name = queueTopic(key)
         return !seen.has(name) && seen.add(name)
       })
     let next = unseen(keys)
@@ -64,7 +63,7 @@ export function createDeadlockDetector({ store, notifier }: LocksParts, times: L
 
   return {
     suspect(key) {
-      if (suspects.size < maxSuspects) suspects.set(nameOfQueue(key), key)
+      if (suspects.size < maxSuspects) suspects.set(queueTopic(key), key)
     },
 
     async look() {
@@ -84,7 +83,7 @@ export function createDeadlockDetector({ store, notifier }: LocksParts, times: L
 }
 
 function nameOfWait({ who, holds, token, waitsFor, seq }: WaitingHolder): string {
-  return JSON.stringify([who.node, who.requestId, nameOfQueue(holds), token, nameOfQueue(waitsFor), seq])
+  return JSON.stringify([who.node, who.requestId, queueTopic(holds), token, queueTopic(waitsFor), seq])
 }
 
 /**
@@ -117,7 +116,7 @@ function findCircle(
   holders: readonly WaitingHolder[],
   blocking: Blocking,
 ): readonly WaitingHolder[] | undefined {
-  const holderOf = new Map(holders.map(({ holds, who }) => [nameOfQueue(holds), nameOfRequester(who)]))
+  const holderOf = new Map(holders.map(({ holds, who }) => [queueTopic(holds), nameOfRequester(who)]))
   const waits = Map.groupBy(holders, ({ who }) => nameOfRequester(who))
   const isDone = new Set<string>()
 
@@ -146,7 +145,7 @@ function findCircle(
   function stepsFrom(who: string): { readonly who: string; readonly by: WaitingHolder }[] {
     return (waits.get(who) ?? []).flatMap((by) =>
       blocking(by.waitsFor).flatMap((key) => {
-        const holder = holderOf.get(nameOfQueue(key))
+        const holder = holderOf.get(queueTopic(key))
         return holder === undefined ? [] : [{ who: holder, by }]
       }),
     )
@@ -162,22 +161,13 @@ interface Step {
 
 function isYounger(a: WaitingHolder, b: WaitingHolder): boolean {
   if (a.seq !== b.seq) return a.seq > b.seq
-  return nameOfQueue(a.waitsFor) + nameOfRequester(a.who) > nameOfQueue(b.waitsFor) + nameOfRequester(b.who)
+  return queueTopic(a.waitsFor) + nameOfRequester(a.who) > queueTopic(b.waitsFor) + nameOfRequester(b.who)
 }
 
 function isSameWait(a: WaitingHolder, b: WaitingHolder): boolean {
   return (
     a.seq === b.seq &&
-    nameOfQueue(a.waitsFor) === nameOfQueue(b.waitsFor) &&
+    queueTopic(a.waitsFor) === queueTopic(b.waitsFor) &&
     nameOfRequester(a.who) === nameOfRequester(b.who)
   )
-}
-
-/** A unique name for a wait queue. */
-export function nameOfQueue({ operation, resource }: LockKey): string {
-  return `${operation.length}:${operation}${resource}`
-}
-
-function nameOfRequester({ node, requestId }: Requester): string {
-  return `${node.length}:${node}${requestId}`
 }

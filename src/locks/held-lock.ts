@@ -4,12 +4,14 @@ import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 import { createId } from '../core/ids.ts'
 import { KeptLease } from '../core/kept-lease.ts'
 import { onlyKeys } from '../core/options.ts'
+import { describe } from './decode-lock.ts'
 import { handedOver, type Waits, waitClosed } from './local-waits.ts'
 import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder } from './lock.ts'
-import { requesterTopic } from './lock-topics.ts'
+import type { LockKey } from './lock-store.ts'
+import { queueTopic, requesterTopic } from './lock-topics.ts'
 import type { Locks } from './locks.ts'
 import { deadlineSpan, lockSpan } from './locks-options.ts'
-import { defaultTtlMs, type Grant } from './rules/index.ts'
+import { defaultTtlMs, type Grant, type Requester } from './rules/index.ts'
 
 /**
  * A lock that this process holds. It renews itself after each third of `ttlMs`. The process counts it as lost `ttlMs`
@@ -92,16 +94,16 @@ async function holdOne(
   operation: string,
   resource: string,
   options: HoldOptions,
-  inHand: Set<string>,
+  heldQueues: Set<string>,
 ): Promise<Held> {
   const { requestId = createId(), ...rest } = options
   const isNew = options.requestId === undefined
-  const turn = await awaitTurn(locks, operation, resource, { ...rest, requestId, isNew, inHand }, 'turn')
+  const turn = await awaitTurn(locks, operation, resource, { ...rest, requestId, isNew, heldQueues }, 'turn')
   if (turn.status === 'granted') return turn.held
   // A requester that wants a turn does not get the results of other requesters.
   const { code, message } =
     turn.status === 'failed' ? turn.error : { code: undefined, message: 'another requester did the work.' }
-  const what = `${operation} of ${JSON.stringify(resource)}`
+  const what = describe({ operation, resource })
   if (code !== 'timeout')
     throw new SignalboxError('conflict', `The wait for ${what} ended: ${message}`, {
       ...(code !== undefined && { details: { reason: code } }),
@@ -123,7 +125,7 @@ interface TurnOptions extends HoldOptions {
   /** The requestId is new, so an immediate grant began with this call. */
   readonly isNew: boolean
   /** The wait queues that this request holds. */
-  readonly inHand?: Set<string>
+  readonly heldQueues?: Set<string>
 }
 
 /** Asks for the lock and waits if it is busy. Leaves the wait queue when the signal aborts or the box closes. */
@@ -172,7 +174,7 @@ const lateTurn = new Error('The wait ended: timeout.')
 async function askUntil(
   locks: LockCalls,
   who: Asking,
-  { ttlMs = defaultTtlMs, wait, isNew, inHand = new Set() }: TurnOptions,
+  { ttlMs = defaultTtlMs, wait, isNew, heldQueues = new Set() }: TurnOptions,
   want: 'result' | 'turn',
   { deadline, signal }: { readonly deadline: number | null; readonly signal: AbortSignal | undefined },
 ): Promise<Turn> {
@@ -198,7 +200,7 @@ async function askUntil(
     if (grant && isFirst && isNew && isFresh)
       return {
         status: 'granted',
-        held: new HeldLock(locks, who, grant, { ttlMs: ttl, sentAt }, inHand),
+        held: createHeldLock(locks, who, grant, { ttlMs: ttl, sentAt }, heldQueues),
       }
     if (answer.status === 'refused') throw refused(who, answer.holder)
     if (answer.status === 'completed' || answer.status === 'failed') return answer
@@ -221,7 +223,7 @@ async function askUntil(
       // requestId other processes know, because one of them may have left the wait queue.
       else if (event && !(event.type === 'lost' && want === 'turn' && isNew)) return endOf(event)
     }
-    const held = grant && (await takeUp(locks, who, grant, ttl, inHand))
+    const held = grant && (await takeUp(locks, who, grant, ttl, heldQueues))
     if (held) return { status: 'granted', held }
   }
 }
@@ -234,9 +236,9 @@ async function leaveSoon(locks: LockCalls, who: Asking): Promise<void> {
 
 const leaveMs = 1_000
 
-function refused({ operation, resource }: Asking, holder: LockHolder | null): SignalboxError {
+function refused(key: Asking, holder: LockHolder | null): SignalboxError {
   const state = holder === null ? 'is not free yet' : `is held by ${holder.node}`
-  return new SignalboxError('conflict', `${operation} of ${JSON.stringify(resource)} ${state}.`, {
+  return new SignalboxError('conflict', `${describe(key)} ${state}.`, {
     details: { status: 'refused', holder },
   })
 }
@@ -250,24 +252,19 @@ async function takeUp(
   who: Asking,
   grant: Grant,
   ttlMs: number,
-  inHand: Set<string>,
-): Promise<HeldLock | undefined> {
+  heldQueues: Set<string>,
+): Promise<Held | undefined> {
   const sentAt = performance.now()
   try {
     await locks.renew({ ...who, token: grant.token, ttlMs })
-    return new HeldLock(locks, who, grant, { ttlMs, sentAt }, inHand)
+    return createHeldLock(locks, who, grant, { ttlMs, sentAt }, heldQueues)
   } catch (error) {
     if (isSignalboxError(error, 'lease_lost')) return undefined
     throw error
   }
 }
 
-interface Asking {
-  readonly operation: string
-  readonly resource: string
-  readonly node: string
-  readonly requestId: string
-}
+type Asking = LockKey & Requester
 
 /** Watches until the wait ends or a grant arrives; undefined when the stream ended before. */
 async function lastEvent(
@@ -311,105 +308,67 @@ interface Lease {
   readonly sentAt: number
 }
 
-class HeldLock implements Held {
-  readonly #locks: LockCalls
-  readonly operation: string
-  readonly resource: string
-  readonly node: string
-  readonly requestId: string
-  readonly token: number
-  readonly attempt: number
-  readonly #ttlMs: number
-  readonly #inHand: Set<string>
-  readonly #lease: KeptLease
+function createHeldLock(
+  locks: LockCalls,
+  who: Asking,
+  { token, attempt }: Grant,
+  { ttlMs, sentAt }: Lease,
+  heldQueues: Set<string>,
+): Held {
+  const name = queueTopic(who)
+  heldQueues.add(name)
+  const renew = (progress: { readonly progress?: unknown } = {}) =>
+    locks.renew({ ...who, token, ttlMs, ...progress })
+  const lost = () => {
+    heldQueues.delete(name)
+    return new SignalboxError(
+      'lease_lost',
+      `${who.node} lost ${describe(who)}: its lease expired, or an operator ended it.`,
+    )
+  }
+  const lease = new KeptLease({ leaseMs: ttlMs, sentAt, renew: () => renew(), lost })
 
-  constructor(
-    locks: LockCalls,
-    who: Asking,
-    { token, attempt }: Grant,
-    { ttlMs, sentAt }: Lease,
-    inHand: Set<string>,
-  ) {
-    this.#locks = locks
-    this.#inHand = inHand
-    inHand.add(nameOf(who))
-    this.operation = who.operation
-    this.resource = who.resource
-    this.node = who.node
-    this.requestId = who.requestId
-    this.token = token
-    this.attempt = attempt
-    this.#ttlMs = ttlMs
-    const lost = () => {
-      inHand.delete(nameOf(who))
-      return new SignalboxError(
-        'lease_lost',
-        `${who.node} lost ${who.operation} of ${JSON.stringify(who.resource)}: its lease expired, or an operator ended it.`,
-      )
-    }
-    this.#lease = new KeptLease({ leaseMs: ttlMs, sentAt, renew: () => this.#renew({}), lost })
+  async function release({ outcome = 'success', ...rest }: HeldEnd = {}) {
+    lease.stop()
+    heldQueues.delete(name)
+    return locks.release({ ...who, token, outcome, ...rest })
   }
 
-  get signal(): AbortSignal {
-    return this.#lease.signal
-  }
+  return {
+    ...who,
+    token,
+    attempt,
+    get signal() {
+      return lease.signal
+    },
+    progress: (value) => lease.renew(() => renew(value === undefined ? {} : { progress: value })),
 
-  async progress(value: unknown): Promise<void> {
-    await this.#lease.renew(() => this.#renew(value === undefined ? {} : { progress: value }))
-  }
+    async hold(operation, resource, options = {}) {
+      onlyKeys('hold', options, nestedHoldKeys)
+      const wanted = queueTopic({ operation, resource })
+      if (heldQueues.has(wanted))
+        throw new SignalboxError(
+          'conflict',
+          `This request holds ${describe({ operation, resource })} already, or waits for it. Use that lock, or ask with another requestId.`,
+        )
+      heldQueues.add(wanted)
+      const signal = options.signal ? AbortSignal.any([lease.signal, options.signal]) : lease.signal
+      const { node, requestId } = who
+      try {
+        const nested = { ...options, node, requestId, signal }
+        return await holdOne(locks, operation, resource, nested, heldQueues)
+      } catch (error) {
+        heldQueues.delete(wanted)
+        throw error
+      }
+    },
 
-  async hold(operation: string, resource: string, options: NestedHoldOptions = {}): Promise<Held> {
-    onlyKeys('hold', options, nestedHoldKeys)
-    const { node, requestId } = this
-    const name = nameOf({ operation, resource })
-    if (this.#inHand.has(name))
-      throw new SignalboxError(
-        'conflict',
-        `This request holds ${operation} of ${JSON.stringify(resource)} already, or waits for it. Use that lock, or ask with another requestId.`,
-      )
-    this.#inHand.add(name)
-    const signal = options.signal ? AbortSignal.any([this.signal, options.signal]) : this.signal
-    try {
-      return await holdOne(
-        this.#locks,
-        operation,
-        resource,
-        { ...options, node, requestId, signal },
-        this.#inHand,
-      )
-    } catch (error) {
-      this.#inHand.delete(name)
-      throw error
-    }
-  }
+    release,
 
-  async release(end: HeldEnd = {}): Promise<{ readonly next: string | null }> {
-    this.#lease.stop()
-    this.#inHand.delete(nameOf(this))
-    const { outcome = 'success', ...rest } = end
-    return this.#locks.release({ ...this.#who(), outcome, ...rest })
+    async [Symbol.asyncDispose]() {
+      if (lease.isOver) return
+      // If this fails, the lock is lost already, or the store does not answer: then the lease ends it.
+      await release().catch(() => undefined)
+    },
   }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#lease.isOver) return
-    try {
-      await this.release()
-    } catch {
-      // The lock is lost already, or the store does not answer: then the lease ends it.
-    }
-  }
-
-  #renew(progress: { readonly progress?: unknown }): Promise<unknown> {
-    return this.#locks.renew({ ...this.#who(), ttlMs: this.#ttlMs, ...progress })
-  }
-
-  #who(): Asking & { readonly token: number } {
-    const { operation, resource, node, requestId, token } = this
-    return { operation, resource, node, requestId, token }
-  }
-}
-
-/** A unique name for a wait queue. */
-function nameOf({ operation, resource }: { readonly operation: string; readonly resource: string }): string {
-  return JSON.stringify([operation, resource])
 }

@@ -1,5 +1,7 @@
 import { within } from '../core/clock.ts'
 import { SignalboxError } from '../core/errors.ts'
+import { describe } from './decode-lock.ts'
+import type { LockKey } from './lock-store.ts'
 import type { Grant } from './rules/index.ts'
 
 /**
@@ -55,14 +57,9 @@ export const handedOver: Error = new Error('The grant was handed over.')
 const leaveWithinMs = 2_000
 
 /** The error of a wait that ends because the box closes. */
-export function waitClosed({ operation, resource }: Waited): SignalboxError {
+export function waitClosed(key: LockKey): SignalboxError {
   return new SignalboxError(
     'closed',
-    `The box was closed while it waited for ${operation} of ${JSON.stringify(resource)}. The request left the wait queue.`,
+    `The box was closed while it waited for ${describe(key)}. The request left the wait queue.`,
   )
-}
-
-interface Waited {
-  readonly operation: string
-  readonly resource: string
 }

@@ -27,6 +27,11 @@ export function queueTopic({ operation, resource }: LockKey): string {
   return `locks.l:${operation.length}:${operation}:${resource.length}:${resource}`
 }
 
+/** A unique name for a requester. */
+export function nameOfRequester({ node, requestId }: Requester): string {
+  return `${node.length}:${node}:${requestId}`
+}
+
 /** Whether a topic is that of a wait queue. */
 function isQueueTopic(name: string): boolean {
   return name.startsWith('locks.l:')

@@ -12,28 +12,13 @@ import {
   type Requester,
 } from './rules/index.ts'
 
-/** Time limits of wait queues, and how many waiters a wait queue may have. */
-export interface LocksOptions {
-  /** A waiter that neither asks nor has an open stream loses its position after this time. @default 30_000 */
-  readonly waiterLeaseMs?: number | undefined
-  /** How long a granted waiter with an open stream may take to take up its grant. @default 2_000 */
-  readonly streamedTakeUpMs?: number | undefined
-  /** The same without a stream. @default 10_000 */
-  readonly takeUpMs?: number | undefined
-  /** How long an outcome is kept for its waiters. @default 60_000 */
-  readonly keepMs?: number | undefined
-  /** After an expired lease, the lock grants nothing for this time. @default 0 */
-  readonly lockDelayMs?: number | undefined
-  /** How many waiters one wait queue may have. @default 10_000 */
-  readonly maxWaiters?: number | undefined
+/** Time limits of wait queues, how many waiters a wait queue may have, and which operations exclude each other. */
+export interface LocksOptions extends LockTimesOptions {
   /** False makes `wait: false` the default of every acquire. @default true */
   readonly multiNode?: boolean | undefined
-  /**
-   * Pairs of operations that exclude each other on the same resource: `[['pull', 'delete']]`. All processes that use the
-   * namespace need the same pairs. @default none
-   */
-  readonly conflicts?: Conflicts | undefined
 }
+
+type LockTimesOptions = { readonly [Name in keyof LockTimes]?: LockTimes[Name] | undefined }
 
 export const locksDefaults: Required<{
   readonly [Key in keyof LocksOptions]: NonNullable<LocksOptions[Key]>

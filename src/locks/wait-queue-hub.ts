@@ -1,7 +1,6 @@
 import type { LockKey, WaitQueueView } from './lock-store.ts'
-import { queueTopic, wakeDelayMs } from './lock-topics.ts'
+import { nameOfRequester, queueTopic, wakeDelayMs } from './lock-topics.ts'
 import type { LocksParts } from './locks.ts'
-import type { Requester } from './rules/index.ts'
 
 /**
  * Reads wait queues for all their watchers. After a wake-up, or at the poll, it reads a wait queue once and gives the view to
@@ -30,14 +29,9 @@ const positions = new WeakMap<WaitQueueView, ReadonlyMap<string, number>>()
 export function positionsIn(view: WaitQueueView): ReadonlyMap<string, number> {
   const known = positions.get(view)
   if (known) return known
-  const made = new Map(view.waiters.map((waiter) => [nameOf(waiter), waiter.position]))
+  const made = new Map(view.waiters.map((waiter) => [nameOfRequester(waiter), waiter.position]))
   positions.set(view, made)
   return made
-}
-
-/** A unique name for a requester. */
-export function nameOf({ node, requestId }: Requester): string {
-  return [node.length, node, requestId].join(':')
 }
 
 /** A wait queue that changes all the time is read ten times a second. Its wake-up is late by `wakeDelayMs`. */

@@ -5,12 +5,12 @@ import { decodeHolder, decodeQueue, emptyQueue, failureOf, parse } from './decod
 import { handedOver } from './local-waits.ts'
 import type { LockEvent, LockRequest } from './lock.ts'
 import type { LockKey, WaitQueueView } from './lock-store.ts'
-import { endTopic, requesterTopic, wakeForStep } from './lock-topics.ts'
+import { endTopic, nameOfRequester, requesterTopic, wakeForStep } from './lock-topics.ts'
 import type { LocksParts } from './locks.ts'
 import { onlyRequestKeys, requestKeysAnd, resolveKey, resolveRequester } from './locks-options.ts'
 import type { LockTimes, Requester, Standing } from './rules/index.ts'
 import type { Sweeper } from './upkeep.ts'
-import { createQueueHub, nameOf, positionsIn, type WaitQueueHub } from './wait-queue-hub.ts'
+import { createQueueHub, positionsIn, type WaitQueueHub } from './wait-queue-hub.ts'
 
 /**
  * Streams the changes of a wait queue. A waiter sees its own standing (position, grant, outcome) and keeps its position by
@@ -47,6 +47,7 @@ type UnnumberedEvent = LockEvent extends infer Event
 export function createWatcher(parts: LocksParts, times: LockTimes, sweeper: Sweeper): Watcher {
   const hub = createQueueHub(parts)
   const closing: WatchClosing = { areClosed: false, notifiers: new Set() }
+  const shared = { parts, times, hub, closing, sweeper }
 
   return {
     watch(options) {
@@ -58,18 +59,7 @@ export function createWatcher(parts: LocksParts, times: LockTimes, sweeper: Swee
       sweeper.wake()
       if (options.node === undefined) return watchQueue(hub, closing, key, since, signal)
       const who = resolveRequester('watch', options)
-      return new WaiterWatch({
-        parts,
-        times,
-        hub,
-        closing,
-        sweeper,
-        key,
-        who,
-        since,
-        isBound,
-        signal,
-      }).events()
+      return new WaiterWatch({ ...shared, key, who, since, isBound, signal }).events()
     },
     close() {
       closing.areClosed = true
@@ -116,7 +106,7 @@ class WaiterWatch {
 
   constructor(own: WaiterParts) {
     this.#own = own
-    this.#name = nameOf(own.who)
+    this.#name = nameOfRequester(own.who)
     this.#lastId = own.since
     this.#resumes = own.since > 0
   }

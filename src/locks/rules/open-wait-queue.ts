@@ -1,14 +1,4 @@
-import type {
-  AcquireAsk,
-  Ask,
-  Given,
-  Grant,
-  HolderView,
-  LockTimes,
-  Notified,
-  Ruled,
-  Standing,
-} from './rule.ts'
+import type { AcquireAsk, Grant, HolderView, LockTimes, Notified, Rule, Ruled, Standing } from './rule.ts'
 import type {
   Holder,
   LastOutcome,
@@ -49,13 +39,13 @@ export class OpenWaitQueue {
   }
 
   /** Brings the wait queue to the present: ends an expired holder and grants the lock to the first waiter. */
-  *advance(): Generator<Ask, void, Given> {
+  *advance(): Rule<void> {
     if (this.#group) return yield* this.#group.settle()
     yield* this.lapseIfOver()
     if (!this.#row.holder) yield* this.#grantNext()
   }
 
-  *lapseIfOver(): Generator<Ask, void, Given> {
+  *lapseIfOver(): Rule<void> {
     const { holder } = this.#row
     if (holder && endOf(holder) <= this.#now) yield* this.#lapse(holder)
   }
@@ -69,7 +59,7 @@ export class OpenWaitQueue {
     return this.#row.revision
   }
 
-  *#lapse(holder: Holder): Generator<Ask, void, Given> {
+  *#lapse(holder: Holder): Rule<void> {
     yield* this.#conclude(holder, 'lost', null)
     if (holder.takeUpBy !== null) {
       // The holder never took up its grant, so the attempt does not count.
@@ -84,19 +74,19 @@ export class OpenWaitQueue {
     })
   }
 
-  *#grantNext(): Generator<Ask, void, Given> {
+  *#grantNext(): Rule<void> {
     if (this.#group) return yield* this.#group.settle()
     if (this.#row.grantFrom > this.#now) return
     const waiter = yield* this.firstLive()
     if (waiter) yield* this.grantWaiter(waiter)
   }
 
-  *first(): Generator<Ask, Waiter | undefined, Given> {
+  *first(): Rule<Waiter | undefined> {
     return yield ['firstWaiter']
   }
 
   /** The first waiter whose lease and deadline are not over. Ends the waits before it. */
-  *firstLive(): Generator<Ask, Waiter | undefined, Given> {
+  *firstLive(): Rule<Waiter | undefined> {
     while (true) {
       const waiter = yield* this.first()
       if (!waiter) {
@@ -111,7 +101,7 @@ export class OpenWaitQueue {
     }
   }
 
-  *grantWaiter(waiter: Waiter): Generator<Ask, void, Given> {
+  *grantWaiter(waiter: Waiter): Rule<void> {
     yield ['removeWaiter', waiter]
     const { streamedTakeUpMs, takeUpMs } = this.#times
     yield* this.#grant(waiter, this.#now + (waiter.isStreamed ? streamedTakeUpMs : takeUpMs))
@@ -125,7 +115,7 @@ export class OpenWaitQueue {
   *#grant(
     { node, requestId, ttlMs, seq }: Requester & { readonly ttlMs: number; readonly seq: number },
     takeUpBy: number | null,
-  ): Generator<Ask, void, Given> {
+  ): Rule<void> {
     const token: number = yield ['mintToken']
     const attempt = this.#row.attempt + 1
     this.#change({
@@ -146,7 +136,7 @@ export class OpenWaitQueue {
     this.#requesters.push({ node, requestId })
   }
 
-  *stand(ask: AcquireAsk): Generator<Ask, Standing, Given> {
+  *stand(ask: AcquireAsk): Rule<Standing> {
     const { holder } = this.#row
     if (holder && isSame(holder, ask)) return this.#takeUp(holder)
 
@@ -172,7 +162,7 @@ export class OpenWaitQueue {
     return yield* this.#join(ask, seq, outcome !== undefined)
   }
 
-  *#join(ask: AcquireAsk, seq: number, hasOutcome: boolean): Generator<Ask, Standing, Given> {
+  *#join(ask: AcquireAsk, seq: number, hasOutcome: boolean): Rule<Standing> {
     const waiters: number = yield ['countWaiters']
     if (waiters >= this.#times.maxWaiters) return { status: 'full', waiters }
     if (hasOutcome) yield ['removeOutcome', ask]
@@ -195,7 +185,7 @@ export class OpenWaitQueue {
   }
 
   /** Renews the wait of a requester and answers its position; undefined when it does not wait. */
-  *#stillWaiting(who: Requester, isStreamed: boolean): Generator<Ask, Standing | undefined, Given> {
+  *#stillWaiting(who: Requester, isStreamed: boolean): Rule<Standing | undefined> {
     const waiter: Waiter | undefined = yield ['waiter', who]
     if (!waiter) return undefined
     if (waiter.deadlineAt !== null && waiter.deadlineAt <= this.#now) {
@@ -209,7 +199,7 @@ export class OpenWaitQueue {
     return yield* this.#queued(waiter.seq)
   }
 
-  *keepPosition(who: Requester, isStreamed: boolean): Generator<Ask, Standing | undefined, Given> {
+  *keepPosition(who: Requester, isStreamed: boolean): Rule<Standing | undefined> {
     const { holder } = this.#row
     if (holder && isSame(holder, who)) return this.#granted(holder)
     const kept = yield* this.#stillWaiting(who, isStreamed)
@@ -220,7 +210,7 @@ export class OpenWaitQueue {
     return { status: 'ended', kind: outcome.kind, value: outcome.value }
   }
 
-  *end(outcome: 'success' | 'failure', value: string | null, terminal: boolean): Generator<Ask, void, Given> {
+  *end(outcome: 'success' | 'failure', value: string | null, terminal: boolean): Rule<void> {
     const holder = this.#row.holder!
     const isOver = outcome === 'success' || terminal
     this.#change({
@@ -245,7 +235,7 @@ export class OpenWaitQueue {
     yield* this.#grantNext()
   }
 
-  *expire(who: Requester): Generator<Ask, boolean, Given> {
+  *expire(who: Requester): Rule<boolean> {
     const waiter: Waiter | undefined = yield ['waiter', who]
     const gone = waiter && this.#goneBy(waiter)
     if (!waiter || gone === undefined) return false
@@ -254,7 +244,7 @@ export class OpenWaitQueue {
     return true
   }
 
-  *leave(who: Requester): Generator<Ask, boolean | 'holding', Given> {
+  *leave(who: Requester): Rule<boolean | 'holding'> {
     const { holder } = this.#row
     if (holder && isSame(holder, who)) {
       if (holder.takeUpBy === null) return 'holding'
@@ -269,7 +259,7 @@ export class OpenWaitQueue {
     return true
   }
 
-  *evict(who: Requester): Generator<Ask, boolean, Given> {
+  *evict(who: Requester): Rule<boolean> {
     const { holder } = this.#row
     if (holder && isSame(holder, who)) {
       yield* this.#conclude(holder, 'evicted', null)
@@ -283,7 +273,7 @@ export class OpenWaitQueue {
     return true
   }
 
-  *fail(who: Requester, seq: number, value: string): Generator<Ask, boolean, Given> {
+  *fail(who: Requester, seq: number, value: string): Rule<boolean> {
     const waiter: Waiter | undefined = yield ['waiter', who]
     if (waiter?.seq !== seq) return false
     yield ['removeWaiter', who]
@@ -329,7 +319,7 @@ export class OpenWaitQueue {
   }
 
   /** Writes the changes and answers whom to wake. */
-  *close<Answer extends object>(answer: Answer): Generator<Ask, Ruled<Answer>, Given> {
+  *close<Answer extends object>(answer: Answer): Rule<Ruled<Answer>> {
     if (!this.#group) {
       yield* this.save()
       return { ...answer, notified: this.notified, revision: this.#row.revision }
@@ -342,7 +332,7 @@ export class OpenWaitQueue {
     return { ...answer, notified, revision: this.#row.revision, ...(elsewhere.length > 0 && { elsewhere }) }
   }
 
-  *save(): Generator<Ask, void, Given> {
+  *save(): Rule<void> {
     if (this.#changed) yield ['saveQueue', this.#row, this.#dueAt()]
   }
 
@@ -367,7 +357,7 @@ export class OpenWaitQueue {
     return { status: 'granted', token, expiresAt: this.#wallOf(leaseEndsAt), attempt }
   }
 
-  *#queued(seq: number): Generator<Ask, Standing, Given> {
+  *#queued(seq: number): Rule<Standing> {
     const before: number = yield ['countWaiters', seq]
     return { status: 'queued', position: before + 1 }
   }
@@ -377,7 +367,7 @@ export class OpenWaitQueue {
     kind: OutcomeKind,
     value: string | null,
     isNotified = false,
-  ): Generator<Ask, void, Given> {
+  ): Rule<void> {
     this.#change({})
     const keptUntil = this.#now + this.#times.keepMs
     const { revision } = this.#row
@@ -420,7 +410,7 @@ const evictedByOperator: string = JSON.stringify({
 })
 
 /** Reads a wait queue for one rule. */
-export function* openQueue(times: LockTimes): Generator<Ask, OpenWaitQueue, Given> {
+export function* openQueue(times: LockTimes): Rule<OpenWaitQueue> {
   const clock: ReturnType<WaitQueueRows['clock']> = yield ['clock']
   const row: WaitQueueRow | undefined = yield ['queue']
   const queue = new OpenWaitQueue(row ?? empty, clock, times)

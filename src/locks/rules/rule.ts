@@ -24,9 +24,9 @@ export type Conflicts = readonly (readonly [string, string])[]
 
 /** Time limits in milliseconds, and which operations exclude each other. */
 export interface LockTimes {
-  /** How long a waiter that neither asks nor has a stream keeps its position. @default 30_000 */
+  /** A waiter that neither asks nor has an open stream loses its position after this time. @default 30_000 */
   readonly waiterLeaseMs: number
-  /** How long a waiter with an open stream may take to take up its grant. @default 2_000 */
+  /** How long a granted waiter with an open stream may take to take up its grant. @default 2_000 */
   readonly streamedTakeUpMs: number
   /** The same without a stream. @default 10_000 */
   readonly takeUpMs: number
@@ -34,9 +34,12 @@ export interface LockTimes {
   readonly keepMs: number
   /** After an expired lease, the lock grants nothing for this time. @default 0 */
   readonly lockDelayMs: number
-  /** @default 10_000 */
+  /** How many waiters one wait queue may have. @default 10_000 */
   readonly maxWaiters: number
-  /** Operations that exclude each other on a resource. @default none */
+  /**
+   * Pairs of operations that exclude each other on the same resource: `[['pull', 'delete']]`. All processes that use the
+   * namespace need the same pairs. @default none
+   */
   readonly conflicts?: Conflicts
 }
 

@@ -1,5 +1,5 @@
 import type { OpenWaitQueue } from './open-wait-queue.ts'
-import type { Ask, Conflicts, Given, HolderView, Notified } from './rule.ts'
+import type { Conflicts, HolderView, Notified, Rule } from './rule.ts'
 import type { Waiter } from './wait-queue.ts'
 
 /**
@@ -20,7 +20,7 @@ export class WaitQueueGroup {
   }
 
   /** Ends expired holders in all wait queues, and makes all possible grants in order of arrival. */
-  *settle(): Generator<Ask, void, Given> {
+  *settle(): Rule<void> {
     const heads: { readonly operation: string; readonly queue: OpenWaitQueue; readonly head: Waiter }[] = []
     for (const [operation, queue] of this.#queues) yield* this.#at(operation, queue.lapseIfOver())
     for (const [operation, queue] of this.#queues) {
@@ -41,7 +41,7 @@ export class WaitQueueGroup {
   }
 
   /** Whether a requester at this position may get the rule's operation at once. Call it after `settle`. */
-  *isFreeFor(seq: number): Generator<Ask, boolean, Given> {
+  *isFreeFor(seq: number): Rule<boolean> {
     for (const operation of [this.#own, ...this.#excluded(this.#own)]) {
       const queue = this.#queue(operation)
       if (queue.isTaken) return false
@@ -66,11 +66,7 @@ export class WaitQueueGroup {
   }
 
   /** Writes the changes of the other wait queues and answers whom to wake there. */
-  *closeOthers(): Generator<
-    Ask,
-    readonly { readonly operation: string; readonly notified: Notified }[],
-    Given
-  > {
+  *closeOthers(): Rule<readonly { readonly operation: string; readonly notified: Notified }[]> {
     const elsewhere: { readonly operation: string; readonly notified: Notified }[] = []
     for (const [operation, queue] of this.#queues) {
       if (operation === this.#own) continue
@@ -90,7 +86,7 @@ export class WaitQueueGroup {
   }
 
   /** Runs questions against the rows of the given operation. */
-  *#at<Answer>(operation: string, asking: Generator<Ask, Answer, Given>): Generator<Ask, Answer, Given> {
+  *#at<Answer>(operation: string, asking: Rule<Answer>): Rule<Answer> {
     if (operation === this.#own) return yield* asking
     let step = asking.next()
     while (!step.done) step = asking.next(yield ['of', operation, step.value])
