@@ -1,5 +1,5 @@
 import type { KindTraits, Meter, Ticket } from '../core/meter.ts'
-import { type Kinds, noteHold, noteWait, type OpenTurn } from './kinds.ts'
+import { type Kind, type Kinds, noteHold, noteWait, type OpenTurn } from './kinds.ts'
 import type { Matrix } from './wait-matrix.ts'
 
 /**
@@ -44,8 +44,7 @@ export class Recorder implements Meter {
       kind.lane.waiting--
       kind.lane.open.add(turn)
     }
-    noteWait(kind, now - begunAt)
-    if (now - begunAt > longWaitMs) this.#parts.matrix.waited(kind.id, begunAt, now, 0, what)
+    this.#waited(kind, begunAt, now, what)
   }
 
   leave(ticket: Ticket): void {
@@ -53,23 +52,25 @@ export class Recorder implements Meter {
     if (turn === undefined) return
     this.#open.delete(ticket)
     const { kind, begunAt, enteredAt, what } = turn
-    if (enteredAt === undefined) {
-      this.#gaveUp(turn)
-      return
-    }
     const now = this.#parts.now()
-    kind.lane?.open.delete(turn)
-    noteHold(kind, enteredAt, now)
-    this.#parts.slowest.note(kind.id, what, enteredAt - begunAt, now - enteredAt, now)
+    if (enteredAt === undefined) {
+      // The waiter left without a turn. Its wait counts like any other.
+      if (kind.lane !== undefined) kind.lane.waiting--
+      this.#waited(kind, begunAt, now, what)
+    } else {
+      kind.lane?.open.delete(turn)
+      noteHold(kind, enteredAt, now)
+    }
+    const waitEnd = enteredAt ?? now
+    this.#parts.slowest.note(kind.id, what, waitEnd - begunAt, now - waitEnd, now)
   }
 
   turn(id: number, begunAt: number, enteredAt: number, leftAt: number, what?: string): void {
     if (!(begunAt <= enteredAt && enteredAt <= leftAt)) return
-    const { kinds, matrix, slowest } = this.#parts
+    const { kinds, slowest } = this.#parts
     const kind = kinds.get(id)
-    noteWait(kind, enteredAt - begunAt)
+    this.#waited(kind, begunAt, enteredAt, what)
     noteHold(kind, enteredAt, leftAt)
-    if (enteredAt - begunAt > longWaitMs) matrix.waited(kind.id, begunAt, enteredAt, 0, what)
     slowest.note(kind.id, what, enteredAt - begunAt, leftAt - enteredAt, leftAt)
   }
 
@@ -80,14 +81,9 @@ export class Recorder implements Meter {
     if (depth > known.peakWaiting) known.peakWaiting = depth
   }
 
-  /** Records a waiter that left without a turn. Its wait counts like any other. */
-  #gaveUp({ kind, begunAt, what }: OpenTurn): void {
-    const { matrix, slowest } = this.#parts
-    const now = this.#parts.now()
-    if (kind.lane !== undefined) kind.lane.waiting--
-    noteWait(kind, now - begunAt)
-    if (now - begunAt > longWaitMs) matrix.waited(kind.id, begunAt, now, 0, what)
-    slowest.note(kind.id, what, now - begunAt, 0, now)
+  #waited(kind: Kind, from: number, to: number, what: string | undefined): void {
+    noteWait(kind, to - from)
+    if (to - from > longWaitMs) this.#parts.matrix.waited(kind.id, from, to, 0, what)
   }
 }
 
