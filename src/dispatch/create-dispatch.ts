@@ -31,12 +31,12 @@ const maxAdds = 500
 
 /** Creates a dispatcher on this store. It claims no tasks and accepts no nodes before `start`. */
 export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}): Dispatch {
-  const { jobs, logs, notifier, guards } = parts
+  const { jobs, notifier, guards } = parts
   const options = resolveDispatchOptions(given)
   const engine = new Engine(parts, options)
   const { registry, mailbox, connections, tally, claims, completer, feed, sharing } = engine
   const { cluster, settings, servers, demands } = sharing
-  const reads = new TaskReads(engine, jobs, logs)
+  const reads = new TaskReads(engine)
   const adds = new Batcher<NewJob, void>({ maxItems: maxAdds, run: addAll })
   const { maxWaiting } = options.policy
   let stopping: Promise<void> | null = null
@@ -54,7 +54,7 @@ export function createDispatch(parts: DispatchParts, given: DispatchOptions = {}
         return { taskId, status: 'waiting', duplicate: false }
       }
       const exists = async (taskId: string) => (await reads.record(taskId)) !== undefined
-      const monotonicMs = () => performance.now()
+      const { monotonicMs } = engine
       const parts = { guards, exists, write: (id: string) => write(id, terms, payload), monotonicMs }
       const keyed = await taskOfKey(parts, idempotencyKey, fingerprint)
       return statusOf(keyed)

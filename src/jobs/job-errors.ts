@@ -1,4 +1,4 @@
-import { SignalboxError } from '../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../core/errors.ts'
 
 /** The token no longer leases the job. */
 export function leaseLost(id: string): SignalboxError {
@@ -78,10 +78,7 @@ export function keyTaken(id: string): SignalboxError {
 }
 
 export function notAList(value: unknown): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
-    `addMany takes a list of jobs, not ${value === null ? 'null' : typeof value}.`,
-  )
+  return invalidArgument(`addMany takes a list of jobs, not ${value === null ? 'null' : typeof value}.`)
 }
 
 export function tooMany(count: number, maxAddMany: number): SignalboxError {

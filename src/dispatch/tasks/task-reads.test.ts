@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { within } from '../../../test/support/deadline.ts'
-import type { JobStore, LogStore } from '../../jobs/index.ts'
 import type { Engine } from '../engine.ts'
 import { TaskFeed, TaskReads } from './task-reads.ts'
 
@@ -26,8 +25,8 @@ test('a task that this process claims while it reads the store is not missed', a
       return []
     },
   }
-  const jobs = { find: async () => record } as unknown as JobStore
-  const reader = new TaskReads(engine as unknown as Engine, jobs, logs as unknown as LogStore)
+  const jobs = { find: async () => record }
+  const reader = new TaskReads({ ...engine, jobs, logs } as unknown as Engine)
   const leaving = new AbortController()
   const events = reader.watch('t', leaving.signal)
   assert.equal((await events.next()).value?.status, 'waiting')
@@ -67,8 +66,8 @@ test('a page of all tasks costs one read of the page and one of the progress on 
     lists++
     return records
   }
-  const jobs = { list } as unknown as JobStore
-  const reads = new TaskReads(engine as unknown as Engine, jobs, logs as unknown as LogStore)
+  const jobs = { list }
+  const reads = new TaskReads({ ...engine, jobs, logs } as unknown as Engine)
   const { items, cursor } = await reads.page({ status: undefined, limit: 50, before: undefined })
   assert.deepEqual([lists, asked.length, asked[0]?.length, cursor], [1, 1, 25, 't50'])
   assert.deepEqual(

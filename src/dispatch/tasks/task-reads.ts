@@ -1,7 +1,7 @@
 /** Reads and watches tasks: from the registry if this process holds them, otherwise from the store. */
 
 import { SignalboxError } from '../../core/errors.ts'
-import type { JobRecord, JobStore, LogStore } from '../../jobs/index.ts'
+import type { JobRecord } from '../../jobs/index.ts'
 import type { Engine } from '../engine.ts'
 import type { TaskStatus } from '../node.ts'
 import type { Claim } from './claims.ts'
@@ -31,18 +31,16 @@ type ListedQuery = Omit<TaskQuery, 'status'> & { readonly state?: JobRecord['sta
 /** Reads of tasks. */
 export class TaskReads {
   readonly #engine: Engine
-  readonly #jobs: JobStore
   readonly #storedProgress: StoredProgress
 
-  constructor(engine: Engine, jobs: JobStore, logs: Pick<LogStore, 'progress'>) {
+  constructor(engine: Engine) {
     this.#engine = engine
-    this.#jobs = jobs
-    this.#storedProgress = new StoredProgress(logs)
+    this.#storedProgress = new StoredProgress(engine.logs)
   }
 
   /** Finds the job of a task; undefined also for jobs of other queues. */
   async record(taskId: string): Promise<JobRecord | undefined> {
-    const record = await this.#jobs.find(taskId)
+    const record = await this.#engine.jobs.find(taskId)
     return record?.queue === dispatchQueue ? record : undefined
   }
 
@@ -152,7 +150,7 @@ export class TaskReads {
 
   /** A page of tasks of all servers with their present status. One read fetches the progress of the whole page. */
   async #pageOfAll({ limit, before, state }: ListedQuery): Promise<TaskPage> {
-    const records = await this.#jobs.list({
+    const records = await this.#engine.jobs.list({
       ...{ queue: dispatchQueue, limit: limit + 1 },
       ...(before === undefined ? {} : { before }),
       ...(state === undefined ? {} : { state }),

@@ -342,7 +342,7 @@ export class Space {
   /** Ends waits for jobs with what they have. Later requests do not wait. */
   endWaits(): void {
     this.longPollClaims.close()
-    this.jobWaits.letGo()
+    this.jobWaits.endAll()
   }
 
   async close(): Promise<void> {

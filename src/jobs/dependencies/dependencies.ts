@@ -1,4 +1,4 @@
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import type { Loop } from '../../core/loop.ts'
 import { listOf, oneOf, onlyKeys, refuse, text } from '../../core/options.ts'
 import { dependenciesTopic, type JobsParts, queueTopic } from '../api/jobs-api.ts'
@@ -183,10 +183,9 @@ function cycle(name: string, ring: readonly number[], indexes: ReadonlyMap<strin
 }
 
 function usedTwice(name: string, ref: string, first: number, second: number): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
+  return invalidArgument(
     `${name}[${second}].ref is "${ref}", as is ${name}[${first}].ref; each ref of a list must be different.`,
-    { details: { option: `${name}[${second}].ref` } },
+    `${name}[${second}].ref`,
   )
 }
 

@@ -1,4 +1,4 @@
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { type JobState, jobStates } from '../job.ts'
 
 /**
@@ -162,10 +162,9 @@ function quote(text: string): string {
  */
 export function parseSearch(text: unknown, name = 'search'): readonly SearchTerm[] {
   if (typeof text !== 'string' || text.length > searchLimits.maxChars || !text.isWellFormed())
-    throw new SignalboxError(
-      'invalid_argument',
+    throw invalidArgument(
       `${name} must be text of up to ${searchLimits.maxChars} characters without broken surrogates.`,
-      { details: { option: name } },
+      name,
     )
   return new SearchParser(text, name).all()
 }
@@ -185,7 +184,6 @@ type FieldName = (typeof fieldNames)[number]
 interface Value extends Pattern {
   /** The index where it begins. */
   readonly at: number
-  readonly isQuoted: boolean
 }
 
 class SearchParser {
@@ -307,7 +305,7 @@ class SearchParser {
     if (this.#at === at) this.#fail(at, 'a value')
     if (this.#text.charAt(this.#at) === '*')
       this.#fail(this.#at, 'one * at the end, or quotes around the value')
-    return { text, prefix, at, isQuoted }
+    return { text, prefix, at }
   }
 
   /** Reads from a quotation mark to behind the closing one. */

@@ -104,7 +104,7 @@ test('a store that hangs delays no deadline and no abort', async () => {
 test('releasing the waits answers all with nothing, closing refuses them', async () => {
   const { waits } = aStore()
   const one = waits.any(['a'], minute)
-  waits.letGo()
+  waits.endAll()
   assert.deepEqual(await one, new Map())
   assert.deepEqual(await waits.any(['a'], minute), new Map())
   const other = aStore()

@@ -63,7 +63,7 @@ export class JobWaits {
   #polledAt = Number.NEGATIVE_INFINITY
   #readCount = 0
   readonly #readers: (() => void)[] = []
-  #state: 'open' | 'letGo' | 'closed' = 'open'
+  #state: 'open' | 'ending' | 'closed' = 'open'
 
   constructor(parts: JobWaitsParts) {
     this.#parts = parts
@@ -96,7 +96,7 @@ export class JobWaits {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
       if (this.#state === 'closed') return reject(waitClosed())
-      if (this.#state === 'letGo' || timeoutMs <= 0) return resolve(new Map())
+      if (this.#state === 'ending' || timeoutMs <= 0) return resolve(new Map())
       const abort = () => this.#leave(entry, () => reject(signal!.reason))
       const timeOut = () => this.#leave(entry, () => resolve(new Map()))
       const timer = setTimeout(timeOut, Math.min(timeoutMs, maxTimerMs))
@@ -134,8 +134,8 @@ export class JobWaits {
   }
 
   /** Ends every wait like a time-out; later calls do not wait. For a server that shuts down. */
-  letGo(): void {
-    if (this.#state === 'open') this.#state = 'letGo'
+  endAll(): void {
+    if (this.#state === 'open') this.#state = 'ending'
     for (const entry of [...this.#entries]) this.#leave(entry, () => entry.resolve(new Map()))
   }
 

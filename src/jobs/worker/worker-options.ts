@@ -1,8 +1,8 @@
 import { hostname } from 'node:os'
 import type { Duration } from '../../core/duration.ts'
-import { SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { createId } from '../../core/ids.ts'
-import { duration, oneOf, onlyKeys, show, text, whole } from '../../core/options.ts'
+import { callable, duration, oneOf, onlyKeys, refuse, show, text, whole } from '../../core/options.ts'
 import { leaseSpan, queueNames } from '../api/add-options.ts'
 import { resolveRelease } from '../jobs-options.ts'
 import type { HandlerJob } from './handler-job.ts'
@@ -205,10 +205,10 @@ function handledJobs(handlers: Handlers): readonly HandledJob[] {
   }
   return Array.from(handlers, (handled: unknown, index) => {
     if (isHandled(handled)) return handled
-    throw new SignalboxError(
-      'invalid_argument',
-      `worker.handlers[${index}] must be what a definition's handle gave, or { kind, handler }, not ${show(handled)}.`,
-      { details: { option: `worker.handlers[${index}]` } },
+    return refuse(
+      `worker.handlers[${index}]`,
+      "what a definition's handle gave, or { kind, handler }",
+      handled,
     )
   })
 }
@@ -218,10 +218,9 @@ function isHandled(handled: unknown): handled is HandledJob {
 }
 
 function misplaced(kind: string): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
+  return invalidArgument(
     `worker.handlers.${kind} is a handled definition, which belongs in a list. Write handlers: [${kind}.handle(…)], without the kind before it.`,
-    { details: { option: `worker.handlers.${kind}` } },
+    `worker.handlers.${kind}`,
   )
 }
 
@@ -232,12 +231,8 @@ function isList(handlers: Handlers): handlers is Iterable<HandledJob> {
 /** Checks a handler and fills in its policies. Error messages call it `name`. */
 export function resolveHandler(name: string, handler: unknown): ResolvedHandler {
   if (typeof handler === 'function') return { run: handler as HandlerFunction, finish: 'any', group: 1 }
-  if (typeof handler !== 'object' || handler === null) {
-    throw new SignalboxError(
-      'invalid_argument',
-      `${name} must be a function, { run, … }, or { batch, runBatch, … }, not ${show(handler)}.`,
-    )
-  }
+  if (typeof handler !== 'object' || handler === null)
+    refuse(name, 'a function, { run, … }, or { batch, runBatch, … }', handler)
   const { finish = 'any', group = 1 } = handler as Partial<HandlerSpec>
   const policies = {
     finish: oneOf(`${name}.finish`, finish, ['any', 'transaction']),
@@ -245,34 +240,21 @@ export function resolveHandler(name: string, handler: unknown): ResolvedHandler 
   }
   if ('batch' in handler || 'runBatch' in handler) {
     onlyKeys(name, handler, ['batch', 'runBatch', 'finish', 'group'])
-    const { batch, runBatch } = handler as Partial<BatchSpec>
-    if (typeof runBatch !== 'function') {
-      throw new SignalboxError(
-        'invalid_argument',
-        `${name}.runBatch must be a function, not ${show(runBatch)}.`,
-      )
-    }
+    const { batch, runBatch } = handler as BatchSpec
+    callable(`${name}.runBatch`, runBatch)
     return { ...policies, batch: resolveBatch(`${name}.batch`, batch), runBatch }
   }
   onlyKeys(name, handler, ['run', 'finish', 'group'])
-  const { run } = handler as Partial<HandlerSpec>
-  if (typeof run !== 'function') {
-    throw new SignalboxError('invalid_argument', `${name}.run must be a function, not ${show(run)}.`)
-  }
-  return { run, ...policies }
+  const { run } = handler as HandlerSpec
+  return { run: callable(`${name}.run`, run), ...policies }
 }
 
 /** The limit of one claim. */
 const maxBatch = 500
 
 function resolveBatch(name: string, batch: unknown): BatchHandler['batch'] {
-  if (typeof batch !== 'object' || batch === null) {
-    throw new SignalboxError(
-      'invalid_argument',
-      `${name} must be how many jobs a batch has, such as { size: 50 }, not ${show(batch)}.`,
-      { details: { option: name } },
-    )
-  }
+  if (typeof batch !== 'object' || batch === null)
+    refuse(name, 'how many jobs a batch has, such as { size: 50 }', batch)
   onlyKeys(name, batch, ['size', 'waitMs'])
   const { size, waitMs = 0 } = batch as Partial<BatchSpec['batch']>
   return {
@@ -282,8 +264,7 @@ function resolveBatch(name: string, batch: unknown): BatchHandler['batch'] {
 }
 
 function noHandlers(got: string): SignalboxError {
-  return new SignalboxError(
-    'invalid_argument',
+  return invalidArgument(
     `worker.handlers must be an object with a handler for each kind, such as { mail: async (job) => { … } }, or a list of handled definitions, not ${got}.`,
   )
 }
