@@ -38,6 +38,7 @@ export function createMariadbDialect(database: string): Dialect {
       const [column] = key.split(',')
       return `ON DUPLICATE KEY UPDATE ${column} = VALUES(${column})`
     },
+    keepAny: 'ON DUPLICATE KEY UPDATE namespace = VALUES(namespace)',
     upsert: ({ into, columns, source, set }) =>
       `INSERT INTO ${into} (${columns}) ${source} ON DUPLICATE KEY UPDATE ${inUpdate(assignments(set), into)}`,
     // Assignments run in order: the first one evaluates the condition, all others see whose mark the row has.

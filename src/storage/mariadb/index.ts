@@ -88,7 +88,7 @@ export async function openMariadb(
       packetBytes: facts.packetBytes,
       checkTransaction: (caller) => checkTransaction(shared, caller),
     })
-    const lockDatabase = database.withWaiting(waitingCalls)
+    const lockDatabase = database.withCalls(waitingCalls, calls)
     const notifiers = new MariadbNotifiers()
     const createStores = (name: string): Stores => {
       const store = {

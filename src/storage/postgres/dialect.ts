@@ -67,6 +67,7 @@ export function createPostgresDialect(schema: string): Dialect {
     quote: (name) => `"${name}"`,
     greatest: (...expressions) => `greatest(${expressions.join(', ')})`,
     keepExisting: (key) => `ON CONFLICT (${key}) DO NOTHING`,
+    keepAny: 'ON CONFLICT DO NOTHING',
     upsert: ({ into, columns, source, key, set }) =>
       `INSERT INTO ${into} AS old (${columns}) ${source}
        ON CONFLICT (${key}) DO UPDATE SET ${assignments(set).replaceAll(/\bnew\./g, 'excluded.')}`,

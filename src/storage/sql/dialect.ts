@@ -56,6 +56,8 @@ export interface Dialect {
   greatest(...expressions: readonly string[]): string
   /** Ends an INSERT: an existing row with the same key stays unchanged. `key` lists the columns of the key. */
   keepExisting(key: string): string
+  /** The same for a conflict with any unique index. With RETURNING, MariaDB returns the existing row instead. */
+  readonly keepAny: string
   /**
    * A whole INSERT … with its `source` (VALUES or SELECT) that changes an existing row with the same key. In `set`,
    * `new.x` is the value to insert and `old.x` the existing value. An expression may read the `old` value of its own

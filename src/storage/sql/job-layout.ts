@@ -15,6 +15,16 @@ export interface JobLayout {
   readonly states: readonly string[]
   /** The columns that a blocked job keeps when it ends: all except its state, finish time and error. */
   readonly carried: string
+  /** Of a job `h` in the history: the tokens of its settled attempts, with the last one. */
+  readonly settledTokens: string
+  /** Of a job `h` in the history: its limit key. Undefined if the queue's table generates it. */
+  readonly limitKey: string | undefined
+  /** Deletes the jobs `:ids` from the history. */
+  readonly removeEnded: string
+  /** FROM and WHERE for the dead jobs of the namespace, as `h`, in the order of ids. */
+  readonly dead: string
+  /** Whether a cancellation request `c` is for the lease of its job `q`. */
+  readonly isRequested: string
   /** Like `find`, for a page of a list: only the tables that may hold such jobs. */
   list(wanted: Wanted, where: Where): readonly string[]
   /** The indexes by which job-counts.ts counts jobs. Each live and each dead job is in exactly one of them. */
@@ -49,6 +59,8 @@ export interface LimitLayout {
   readonly expiry: { readonly column: string; readonly earlierMs: number }
   /** Deletes some starts of the queue that no longer count. */
   readonly forgetStarts: string
+  /** The same for all queues of the namespace, if `forgetStarts` cannot. */
+  readonly pruneStarts: string
 }
 
 export type WalkName = 'live' | 'ready' | 'keyed' | 'scheduled' | 'waiting' | 'running' | 'dead'
@@ -153,6 +165,13 @@ ${d.byKeys({ from, alias, where, key: `${alias}.id`, keys: ':ids', join })}`
 function dueInMs({ now, greatest }: LayoutDialect, alias: string): string {
   return `${greatest('0', `${alias}.run_at - ${now}`)} AS due_in_ms`
 }
+
+/**
+ * `dead` for an engine that keeps dead jobs in the history alone. The last condition lets the planner use a partial
+ * index.
+ */
+export const deadInHistory =
+  "@job_history h WHERE h.namespace = :namespace AND h.state = 'dead' AND h.state <> 'completed'"
 
 /** Deletes starts of a queue that no longer count, where an index orders them by their end. */
 export function forgetStarts({ now, deleteFirst }: LayoutDialect): string {

@@ -10,8 +10,8 @@ import {
   placeLines,
 } from './log-row.ts'
 import { type Age, readAll } from './operations.ts'
-import { last, many, one, operation, type Procedure, run } from './procedure.ts'
-import { statement } from './statement.ts'
+import { last, many, one, operation, type Result, run } from './procedure.ts'
+import { type Bound, statement } from './statement.ts'
 
 /**
  * The log lines and the progress of attempts. An attempt has a row in `job_progress`, whose counters number its log
@@ -298,27 +298,16 @@ WHERE namespace = :namespace AND job_id IN (:jobIds)
   AND (line_count > ${keptForRetry.lineCount} OR line_bytes > ${keptForRetry.lineBytes})`,
 )
 
-/**
- * For jobs that a retry begins anew: deletes attempts whose logs leave too little capacity. Runs in the caller's
- * transaction.
- */
-export function* deleteLongLogs(namespace: string, jobIds: readonly string[]): Procedure<void> {
-  const full = yield* many<AttemptKey>(selectFull({ namespace, jobIds }))
-  const rows = full.map((row) => ({ job_id: row.job_id, attempt: Number(row.attempt) }))
-  if (rows.length > 0) yield* run(deleteLogs({ namespace, rows }), deleteProgress({ namespace, rows }))
+/** For jobs that a retry begins anew: finds attempts whose logs leave too little capacity. */
+export function findLongLogs(namespace: string, jobIds: readonly string[]): Bound {
+  return selectFull({ namespace, jobIds })
 }
 
-const jobsOf = { namespace: 'text', jobIds: 'text[]' } as const
-const isOfJobs = 'namespace = :namespace AND job_id IN (:jobIds)'
-const deleteLogsOf = statement('logs_delete_of', jobsOf, () => `DELETE FROM @job_log WHERE ${isOfJobs}`)
-const deleteProgressOf = statement(
-  'progress_delete_of',
-  jobsOf,
-  () => `DELETE FROM @job_progress WHERE ${isOfJobs}`,
-)
-
-/** For jobs that are removed: deletes everything that their attempts logged. Runs in the caller's transaction. */
-export function* deleteJobLogs(namespace: string, jobIds: readonly string[]): Procedure<void> {
-  if (jobIds.length > 0)
-    yield* run(deleteLogsOf({ namespace, jobIds }), deleteProgressOf({ namespace, jobIds }))
+/** Deletes the logs that `findLongLogs` found. */
+export function deleteLongLogs(namespace: string, found: Result): readonly Bound[] {
+  const rows = (found.rows as readonly AttemptKey[]).map((row) => ({
+    job_id: row.job_id,
+    attempt: Number(row.attempt),
+  }))
+  return rows.length === 0 ? [] : [deleteLogs({ namespace, rows }), deleteProgress({ namespace, rows })]
 }

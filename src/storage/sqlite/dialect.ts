@@ -26,6 +26,7 @@ const words: Omit<Dialect, 'jobs'> = {
   quote: (name) => `"${name}"`,
   greatest: (...expressions) => `max(${expressions.join(', ')})`,
   keepExisting: (key) => `ON CONFLICT (${key}) DO NOTHING`,
+  keepAny: 'ON CONFLICT DO NOTHING',
   upsert: ({ into, columns, source, key, set }) =>
     `INSERT INTO ${into} AS old (${columns}) ${source}
      ON CONFLICT (${key}) DO UPDATE SET ${assignments(set).replaceAll(/\bnew\./g, 'excluded.')}`,

@@ -41,9 +41,10 @@ export class MariadbDatabase implements Database {
     return database
   }
 
-  /** The same database with other connections for operations that may wait for row locks. */
-  withWaiting(waiting: Calls): MariadbDatabase {
-    const database = new MariadbDatabase({ ...this.#options, calls: { ...this.#options.calls, waiting } })
+  /** The same database with other connections for operations that may wait for row locks, and `core` for all others. */
+  withCalls(waiting: Calls, core: Calls = waiting): MariadbDatabase {
+    const calls = { core, waiting, heartbeat: core }
+    const database = new MariadbDatabase({ ...this.#options, calls })
     database.#compiler = this.#compiler
     return database
   }

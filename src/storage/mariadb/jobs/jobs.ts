@@ -1,18 +1,15 @@
 import type { JobStore, StoreTransaction, Verdict } from '../../../jobs/index.ts'
 import { createJobReads } from '../../sql/job-reads.ts'
+import { createJobControl } from '../../sql/jobs/job-control.ts'
 import { endTransaction } from '../connection/caller-transaction.ts'
 import type { MariadbDatabase } from '../connection/database.ts'
 import { transact, transactAll } from '../connection/transact.ts'
 import type { Store } from '../engine-store.ts'
 import { createAdd } from './add.ts'
-import { cancel } from './cancel.ts'
 import { createClaim } from './claim.ts'
 import { createEstimate } from './counts.ts'
-import { limit, pause, resume } from './queue-control.ts'
-import { reclaim } from './reclaim.ts'
-import { prune, remove } from './remove.ts'
-import { cancelRequests, outcomes, renew } from './renew.ts'
-import { retry, retryDead } from './retry.ts'
+import { reclaim, reclaimThese } from './reclaim.ts'
+import { renew } from './renew.ts'
 import { settle, settleIn } from './settle.ts'
 
 type Work = (tx: StoreTransaction) => Promise<Verdict>
@@ -21,13 +18,7 @@ type Work = (tx: StoreTransaction) => Promise<Verdict>
 export function createMariadbJobs(store: Store, database: MariadbDatabase): JobStore {
   const { positions } = store.memory
   const forget = () => store.calls.onCommit(() => positions.forget())
-  /** For calls that may put a job before the remembered place of claims. */
-  const thenForget = async <Answer>(call: Promise<Answer>): Promise<Answer> => {
-    const answer = await call
-    forget()
-    return answer
-  }
-  /** The same for users' transactions, of which the store sees only the verdicts. */
+  /** Forgets the claims' positions after users' transactions, of which the store sees only the verdicts. */
   const watched = async <Answer>(run: (watch: (work: Work) => Work) => Promise<Answer>): Promise<Answer> => {
     let isBack = false
     const watch = (work: Work) => async (tx: StoreTransaction) => {
@@ -48,22 +39,19 @@ export function createMariadbJobs(store: Store, database: MariadbDatabase): JobS
     endTransaction,
     transact: (work, options) => watched((watch) => transact(store, watch(work), options)),
     transactAll: (works, options) => watched((watch) => transactAll(store, works.map(watch), options)),
-    outcomes: (leases) => outcomes(store, leases),
-    cancelRequests: (leases) => cancelRequests(store, leases),
     reclaim: async (limit) => {
       const count = await reclaim(store, limit)
       if (count.ready > 0) forget()
       return count
     },
     ...createJobReads(database, store.namespace, createEstimate(store)),
-    cancel: (id) => cancel(store, id),
-    retry: (id) => thenForget(retry(store, id)),
-    retryDead: (query) => thenForget(retryDead(store, query)),
-    pause: (queue) => pause(store, queue),
-    resume: (queue) => thenForget(resume(store, queue)),
-    setLimits: (queue, limits) => thenForget(limit(store, queue, limits)),
-    remove: (ids) => remove(store, ids),
-    prune: (request) => prune(store, request),
+    ...createJobControl({
+      database: store.calls.isOne ? database.withCalls(store.calls) : database,
+      namespace: store.namespace,
+      reclaimThese: (ids) => reclaimThese(store, ids),
+      reclaim: (limit) => reclaim(store, limit),
+      onReady: forget,
+    }),
   }
 }
 

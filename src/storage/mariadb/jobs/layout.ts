@@ -41,6 +41,14 @@ export function createJobLayout(d: LayoutDialect): JobLayout {
     states,
     carried: `namespace, id, queue, kind, payload, priority, unique_key, attempt, max_attempts, hand_back_count,
       snooze_count, run_at, created_at, started_at, worker_id, lease_no, backoff, timeout_ms, meta, settled_tokens`,
+    settledTokens: `NULLIF(CONCAT_WS(' ', h.settled_tokens, CONCAT(h.lease_no, '.', h.lease_nonce)), '')`,
+    limitKey: undefined,
+    removeEnded: `
+DELETE h, d FROM @job_history h FORCE INDEX (PRIMARY)
+LEFT JOIN @job_dead d ON d.namespace = h.namespace AND d.queue = h.queue AND d.id = h.id
+WHERE h.namespace = :namespace AND h.id IN (:ids)`,
+    dead: '@job_dead h WHERE h.namespace = :namespace',
+    isRequested: 'TRUE',
     list: (wanted, where) => [
       ...(wanted.state === 'completed' ? [] : [listLive(wanted, where)]),
       ...listEnded(wanted, where),
@@ -51,7 +59,7 @@ SELECT kind, COUNT(*) AS jobs, MIN(sort_at) AS oldest FROM (
   WHERE namespace = :namespace AND queue = :queue AND state = 'ready'
   ORDER BY sort_rank, sort_at, id LIMIT :limit) first GROUP BY kind`,
     walks: createWalks(d),
-    limits,
+    limits: { ...limits, pruneStarts: pruneStarts(d) },
   }
 
   function listLive({ state: asked, of }: Wanted, where: Where): string {
@@ -99,7 +107,7 @@ STRAIGHT_JOIN @job_history h ON h.namespace = places.namespace AND h.id = places
 }
 
 /** Starts older than this count for no rate: the longest span is over a day. */
-export const rateMs: number = 2 * 86_400_000
+const rateMs: number = 2 * 86_400_000
 
 /** Up to this many jobs without a key are all read. If there are more, they are searched for in the queue's order. */
 const fewKeyless = 1_000
@@ -111,7 +119,7 @@ const anyKeyless = `SELECT id FROM @job_queue FORCE INDEX (job_queue_limit)
 const isFew = `(SELECT COUNT(*) FROM (${anyKeyless}) some) < ${fewKeyless}`
 
 /** All are plain reads: the chosen jobs are locked afterwards. */
-const limits: LimitLayout = {
+const limits: Omit<LimitLayout, 'pruneStarts'> = {
   running: '@job_queue q FORCE INDEX (job_queue_order)',
   front: `
 SELECT ${columns} FROM @job_queue FORCE INDEX (job_queue_order)
@@ -138,6 +146,18 @@ ORDER BY limit_rank, limit_at, id LIMIT v.wanted`,
   // Pruning deletes them, because no index lists them by their end.
   forgetStarts: 'SELECT 1',
   expiry: { column: 'started_at', earlierMs: rateMs },
+}
+
+/**
+ * Deletes the starts of keys that were not used for long. Reads them first, because a delete would wait for keys in
+ * use.
+ */
+function pruneStarts({ now }: LayoutDialect): string {
+  return `
+DELETE r FROM (
+  SELECT queue, limit_key FROM @job_rate WHERE namespace = :namespace AND started_at < ${now} - ${rateMs} LIMIT 1000) old
+STRAIGHT_JOIN @job_rate r ON r.namespace = :namespace AND r.queue = old.queue AND r.limit_key = old.limit_key
+WHERE r.started_at < ${now} - ${rateMs}`
 }
 
 /**

@@ -1,13 +1,13 @@
-import type { AttemptOutcome, LeaseRef, Renewal } from '../../../jobs/index.ts'
-import { decodeToken, encodeToken } from '../../token.ts'
+import type { LeaseRef, Renewal } from '../../../jobs/index.ts'
+import { encodeToken } from '../../token.ts'
 import { begin, commit } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import type { Store } from '../engine-store.ts'
 
 /**
- * Renews leases, and reports their outcomes. Neither ever waits for a row.
+ * Renews leases. A renewal never waits for a row.
  *
- * A renewal locks with SKIP LOCKED and writes only the rows that it locked. A skipped row may still be live and this
+ * It locks with SKIP LOCKED and writes only the rows that it locked. A skipped row may still be live and this
  * worker's in its last committed version. Then another transaction is ending this very attempt (an ack in a user's
  * transaction, a batch of verdicts), because no other statement locks a live lease's row for long. Waiting would stop
  * the heartbeat of all other jobs. Reporting a loss would abort a handler that is about to commit. So the lease counts
@@ -79,62 +79,6 @@ async function renewSome(
       cancelRequested: wanted.has(row.id),
     }))
   })
-}
-
-interface OutcomeRow {
-  readonly id: string
-  /** The token of the live lease. */
-  readonly held: string | null
-  /** The tokens of the settled attempts. */
-  readonly settled_tokens: string | null
-}
-
-/**
- * The outcome of each attempt, by plain reads of committed rows in one snapshot. If an attempt was settled and its job
- * is ready or running again, `settled_tokens` still has its token.
- */
-export async function outcomes(
-  { calls, tables, namespace }: Store,
-  leases: readonly LeaseRef[],
-): Promise<readonly AttemptOutcome[]> {
-  if (leases.length === 0) return []
-  const ids = [...new Set(leases.map(({ jobId }) => jobId))].sort()
-  const rows = await calls.run('look up attempts', (call) =>
-    call.rows<OutcomeRow>(
-      `SELECT id, settled_tokens,
-          IF(state = 'running' AND lease_ends_at > ${nowMs}, CONCAT(lease_no, '.', lease_nonce), NULL) AS held
-        FROM ${tables.queue} WHERE namespace = ? AND id IN (?)
-        UNION ALL
-        SELECT id, CONCAT_WS(' ', settled_tokens, CONCAT(lease_no, '.', lease_nonce)), NULL
-        FROM ${tables.history} WHERE namespace = ? AND id IN (?)`,
-      [namespace, ids, namespace, ids],
-    ),
-  )
-  const byId = new Map(rows.map((row) => [row.id, row]))
-  return leases.map(({ jobId, token }) => {
-    if (decodeToken(token) === undefined) return 'lost'
-    const row = byId.get(jobId)
-    if (row?.settled_tokens?.split(' ').includes(token)) return 'settled'
-    return row !== undefined && row.held === token ? 'held' : 'lost'
-  })
-}
-
-/** Which of these running attempts have a cancellation request. */
-export async function cancelRequests(
-  { calls, tables, namespace }: Store,
-  leases: readonly LeaseRef[],
-): Promise<readonly string[]> {
-  if (leases.length === 0) return []
-  const asked = new Set(leases.map(({ jobId, token }) => `${jobId}\n${token}`))
-  const rows = await calls.run('look up cancellations', (call) =>
-    call.rows<LeaseRow>(
-      `SELECT q.id, q.lease_no, q.lease_nonce FROM ${tables.cancel} c STRAIGHT_JOIN ${tables.queue} q
-        ON q.namespace = c.namespace AND q.id = c.job_id
-        WHERE c.namespace = ? AND c.job_id IN (?) AND q.state = 'running' AND q.lease_ends_at > ${nowMs}`,
-      [namespace, [...new Set(leases.map(({ jobId }) => jobId))]],
-    ),
-  )
-  return rows.filter((row) => asked.has(`${row.id}\n${tokenOf(row)}`)).map(({ id }) => id)
 }
 
 function tokenOf({ lease_no, lease_nonce }: LeaseRow): string {

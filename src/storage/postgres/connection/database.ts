@@ -12,6 +12,7 @@ import { createPostgresDialect } from '../dialect.ts'
 import { inCallers, requireTransaction, wrongDatabase } from './caller-transaction.ts'
 import type { Connections } from './connection.ts'
 import { inOnePacket } from './pipeline.ts'
+import type { Sender } from './sender.ts'
 import type { Runner } from './statement.ts'
 
 /**
@@ -67,6 +68,13 @@ export class PostgresDatabase implements Database {
   /** Runs a procedure in the transaction that the client is in. */
   runWithin<Answer>(client: PoolClient, procedure: Procedure<Answer>): Promise<Answer> {
     return this.#runOn(client, procedure, { isWithin: true })
+  }
+
+  /** The same database in the open transaction of a sender. */
+  within(sender: Pick<Sender, 'use'>): Pick<Database, 'run'> {
+    return {
+      run: (operation, args) => sender.use((client) => this.runWithin(client, operation.procedure(...args))),
+    }
   }
 
   async #runOn<Answer>(client: PoolClient, procedure: Procedure<Answer>, mode: RunMode): Promise<Answer> {

@@ -9,6 +9,7 @@ import type {
   Verdict,
 } from '../../../jobs/index.ts'
 import { createJobReads } from '../../sql/job-reads.ts'
+import { createJobControl } from '../../sql/jobs/job-control.ts'
 import { endTransaction, requireTransaction } from '../connection/caller-transaction.ts'
 import type { Connections } from '../connection/connection.ts'
 import { isValueError } from '../connection/failures.ts'
@@ -16,14 +17,10 @@ import type { Sender } from '../connection/sender.ts'
 import { Transactor } from '../connection/transact.ts'
 import { addClaimed } from './add-claimed.ts'
 import { add, addIn } from './adder.ts'
-import { cancel } from './cancel.ts'
 import { Claimer } from './claim.ts'
 import { createEstimate } from './counts.ts'
-import { pause, resume, setLimits } from './queue-control.ts'
-import { reclaim } from './reclaim.ts'
-import { prune, remove } from './remove.ts'
-import { cancelRequests, outcomes, renew } from './renew.ts'
-import { retry, retryDead } from './retry.ts'
+import { reclaim, reclaimThese } from './reclaim.ts'
+import { renew } from './renew.ts'
 import { type DecodedVerdict, type Settled, settle, settleIn, trySettle } from './settle.ts'
 import type { Scope, Space } from './space.ts'
 
@@ -108,18 +105,15 @@ export function createPostgresJobs(
     transact: (work: Work, options: TransactOptions) => transactor.transact(work, options),
     transactAll: async (works: readonly Work[], options: TransactOptions) =>
       works.length === 0 ? [] : transactor.transactAll(works, options),
-    outcomes: (refs) => outcomes(scope, refs),
-    cancelRequests: (refs) => cancelRequests(scope, refs),
     reclaim: (limit) => reclaim(scope, limit),
     ...createJobReads(space.database, space.namespace, createEstimate(connections, space)),
-    cancel: (id) => cancel(scope, id),
-    retry: (id) => retry(scope, id),
-    retryDead: (query) => retryDead(scope, query),
-    pause: (queue) => pause(scope, queue),
-    resume: (queue) => resume(scope, queue),
-    setLimits: (queue, limits) => setLimits(scope, queue, limits),
-    remove: (ids) => remove(scope, ids),
-    prune: (request) => prune(scope, request),
+    ...createJobControl({
+      database: sender.isOneTransaction ? space.database.within(sender) : space.database,
+      namespace: space.namespace,
+      reclaimThese: (ids) => reclaimThese(scope, ids),
+      reclaim: (limit) => reclaim(scope, limit),
+      onReady: () => sender.onCommit(() => positions.forget()),
+    }),
   }
 }
 

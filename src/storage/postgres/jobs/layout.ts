@@ -1,5 +1,6 @@
 import type { JobState } from '../../../jobs/index.ts'
 import {
+  deadInHistory,
   forgetStarts,
   isOwn,
   type JobLayout,
@@ -13,6 +14,7 @@ import {
 } from '../../sql/job-layout.ts'
 import { createWalks } from './counts.ts'
 import { order } from './hand-out.ts'
+import { settledTokens } from './settle.ts'
 
 const request = 'LEFT JOIN @job_cancel c ON c.namespace = q.namespace AND c.job_id = q.id'
 
@@ -48,6 +50,15 @@ export function createJobLayout(d: LayoutDialect): JobLayout {
     states: [selectLiveStates(d, request), selectEndedStates(d)],
     carried: `namespace, id, queue, kind, payload, priority, unique_key, attempt, max_attempts, hand_back_count,
       snooze_count, run_at, created_at, started_at, worker_id, lease_no, backoff, timeout_ms, meta, settled_tokens, limit_key`,
+    settledTokens: settledTokens('h'),
+    limitKey: 'h.limit_key',
+    removeEnded: `
+DELETE FROM @job_history t USING unnest(:ids) AS wanted (id)
+CROSS JOIN LATERAL (
+  SELECT h.ctid AS place FROM @job_history h WHERE h.namespace = :namespace AND h.id = wanted.id OFFSET 0) found
+WHERE t.ctid = found.place`,
+    dead: deadInHistory,
+    isRequested: 'TRUE',
     list({ state, of }: Wanted, where) {
       const isLive = state === undefined ? 'TRUE' : live[state]
       const isEnded = state === undefined ? 'TRUE' : endedWhere[state]
@@ -98,5 +109,6 @@ SELECT h.* FROM head h LIMIT :limit`,
 SELECT c.* FROM :rows CROSS JOIN LATERAL (${select('p.limit_key = v.limit_key', 'v.wanted')}) c`,
     expiry: { column: 'expires_at', earlierMs: 0 },
     forgetStarts: forgetStarts(d),
+    pruneStarts: 'SELECT 1',
   }
 }

@@ -1,13 +1,13 @@
-import type { AttemptOutcome, LeaseRef, Renewal } from '../../../jobs/index.ts'
+import type { LeaseRef, Renewal } from '../../../jobs/index.ts'
 import { decodeToken, type Token } from '../../token.ts'
 import { nowMs, perSchema } from '../connection/statement.ts'
 import { isHeld } from './settle.ts'
-import { runIn, type Scope } from './space.ts'
+import type { Scope } from './space.ts'
 
 /**
- * Renews leases and answers the outcomes of attempts. No statement waits for a row.
+ * Renews leases. A renewal never waits for a row.
  *
- * A renewal skips a row that another transaction has locked. If the committed row still has this lease, that
+ * It skips a row that another transaction has locked. If the committed row still has this lease, that
  * transaction ends this attempt, for example an ack in a user's transaction. Waiting would delay the renewal of every
  * other job. Answering `lost` would abort a handler that is about to commit. So the lease counts as renewed and keeps
  * its present end.
@@ -38,27 +38,6 @@ SELECT v.nr, CASE WHEN v.id IN (SELECT id FROM kept) THEN greatest(f.lease_ends_
        v.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1) AS cancel_requested
 FROM clock, leases v ${find('q.lease_ends_at')}`,
     },
-    outcomes: {
-      name: 'sb_outcomes',
-      text: `
-WITH ${leases}
-SELECT v.nr, CASE WHEN position(' ' || v.lease_no || '.' || v.nonce || ' ' IN ' ' || f.settled || ' ') > 0 THEN 'settled'
-                  WHEN f.is_held THEN 'held' ELSE 'lost' END AS outcome
-FROM leases v CROSS JOIN LATERAL (
-  SELECT coalesce(q.settled_tokens, '') AS settled, ${isHeld} AS is_held
-  FROM ${s}.job_queue q WHERE q.namespace = $1 AND q.id = v.id
-  UNION ALL
-  SELECT concat_ws(' ', h.lease_no || '.' || h.lease_nonce, h.settled_tokens), false
-  FROM ${s}.job_history h WHERE h.namespace = $1 AND h.id = v.id
-  OFFSET 0) f`,
-    },
-    cancelRequests: {
-      name: 'sb_cancel_requests',
-      text: `
-WITH ${leases}
-SELECT v.nr FROM leases v ${find('1 AS one')}
-WHERE v.id IN (SELECT c.job_id FROM ${s}.job_cancel c WHERE c.namespace = $1)`,
-    },
   }
 })
 
@@ -78,26 +57,6 @@ export async function renew(
     const { ref } = leases[nr - 1]!
     return { jobId: ref.jobId, token: ref.token, leaseEndsAt: Number(endsAt), cancelRequested }
   })
-}
-
-/** The outcome of each attempt. */
-export async function outcomes(scope: Scope, refs: readonly LeaseRef[]): Promise<readonly AttemptOutcome[]> {
-  const answers: AttemptOutcome[] = refs.map(() => 'lost')
-  const leases = decode(refs)
-  if (leases.length === 0) return answers
-  const statement = renewStatements(scope.schemaName).outcomes
-  const rows = await runIn<{ nr: number; outcome: AttemptOutcome }>(scope, statement, ...leaseValues(leases))
-  for (const { nr, outcome } of rows) answers[leases[nr - 1]!.at] = outcome
-  return answers
-}
-
-/** The ids of the jobs that have a cancellation request. */
-export async function cancelRequests(scope: Scope, refs: readonly LeaseRef[]): Promise<readonly string[]> {
-  const leases = decode(refs)
-  if (leases.length === 0) return []
-  const statement = renewStatements(scope.schemaName).cancelRequests
-  const rows = await runIn<{ nr: number }>(scope, statement, ...leaseValues(leases))
-  return rows.map(({ nr }) => leases[nr - 1]!.ref.jobId)
 }
 
 function leaseValues(leases: readonly NumberedLease[]): unknown[] {

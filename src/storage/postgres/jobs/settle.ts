@@ -40,8 +40,10 @@ export const carried = `namespace, id, queue, kind, payload, priority, unique_ke
 export const ending = `state, attempt, hand_back_count, snooze_count, started_at, finished_at, worker_id, lease_nonce, result,
     error, cancel_ignored`
 
-/** The tokens of ended attempts that a row `q` remembers: the last ones, the newest first. */
-export const settledTokens = `left(concat_ws(' ', q.lease_no || '.' || q.lease_nonce, q.settled_tokens), 800)`
+/** The tokens of ended attempts that a row remembers: the last ones, the newest first. */
+export function settledTokens(row: string): string {
+  return `left(concat_ws(' ', ${row}.lease_no || '.' || ${row}.lease_nonce, ${row}.settled_tokens), 800)`
+}
 
 /** Whether the token of `v` holds the row `q`. `IS TRUE` keeps the planner from using an index of this condition. */
 export const isHeld: string = `(q.state = 'running' AND q.lease_no = v.lease_no AND q.lease_nonce = v.nonce
@@ -115,7 +117,7 @@ back AS (
     attempt = v.attempt, hand_back_count = v.hand_back_count, snooze_count = v.snooze_count,
     run_at = CASE WHEN v.becomes = 'scheduled' THEN clock.now + v.delay_ms ELSE q.run_at END, updated_at = clock.now,
     started_at = coalesce(clock.now - v.ran_ms, q.started_at), error = v.error, lease_ends_at = NULL,
-    settled_tokens = ${settledTokens}
+    settled_tokens = ${settledTokens('q')}
   FROM clock, held v WHERE q.ctid = v.place AND v.${isBack}
   RETURNING v.nr${keepsAttempts ? ', q.namespace, q.id, q.lease_no, q.attempt, q.queue, q.kind, q.worker_id, q.started_at, v.attempt_error' : ''}
 ),${keepsAttempts ? failed : ''}

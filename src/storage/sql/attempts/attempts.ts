@@ -212,13 +212,3 @@ const pruneGroups = pruneOld('prune groups of errors', {
   ...{ statements: 'error_groups', table: 'job_error_group', key: 'fingerprint', at: 'last_seen_at' },
   ...{ orderBy: 'last_seen_at, fingerprint', index: 'job_error_group_seen' },
 })
-
-const deleteAttempts = statement('attempts_delete_of', { namespace: 'text', rows: { job_id: 'text' } }, (d) =>
-  d.deleteByRows('@job_attempt', 't.namespace = :namespace AND t.job_id = v.job_id'),
-)
-
-/** Deletes the attempts of jobs that are removed. Runs in the caller's transaction. */
-export function* forgetAttempts(namespace: string, jobIds: readonly string[]): Procedure<void> {
-  const rows = jobIds.map((jobId) => ({ job_id: jobId }))
-  if (rows.length > 0) yield* run(deleteAttempts({ namespace, rows }))
-}

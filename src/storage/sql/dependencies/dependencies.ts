@@ -8,8 +8,9 @@ import type {
 } from '../../../jobs/index.ts'
 import { columns } from '../columns.ts'
 import type { Database } from '../database.ts'
+import { endIdle } from '../jobs/cancel.ts'
 import { readAll, readNamespaces } from '../operations.ts'
-import { last, many, type Operation, one, operation, type Procedure, run } from '../procedure.ts'
+import { last, many, type Operation, one, operation, run } from '../procedure.ts'
 import { type Bound, statement } from '../statement.ts'
 import { endBlocks, listBlocks } from './blocks.ts'
 import { blockAgain, grantLock, readFences, restLocks, takeFences, tendLocks } from './job-locks.ts'
@@ -239,28 +240,6 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
 
-const copyCancelled = statement(
-  'dependency_cancel',
-  { namespace: 'text', rows: { id: 'text', error: 'text' } },
-  (d) => {
-    const columns = d.jobs.carried.split(',').map((column) => column.trim())
-    return `
-INSERT INTO @job_history (${columns.join(', ')}, state, finished_at, error, cancel_ignored)
-SELECT ${columns.map((column) => `q.${column}`).join(', ')}, 'cancelled', ${d.now}, v.error, FALSE
-FROM :rows ${d.thenJoin('@job_queue', 'q', 'q.namespace = :namespace AND q.id = v.id')}`
-  },
-)
-
-const removeLive = statement('dependency_leave', { namespace: 'text', rows: { id: 'text' } }, (d) =>
-  d.deleteByRows('@job_queue', 't.namespace = :namespace AND t.id = v.id'),
-)
-
-const removeRequests = statement(
-  'dependency_uncancel',
-  { namespace: 'text', ids: 'text[]' },
-  () => `DELETE FROM @job_cancel WHERE namespace = :namespace AND job_id IN (:ids)`,
-)
-
 const setAllMet = statement(
   'dependency_meet_all',
   { namespace: 'text', ids: 'text[]' },
@@ -278,9 +257,10 @@ const failJobs = operation({
     if (ids.length === 0) return []
     yield* last(
       run(
-        copyCancelled({ namespace, rows: ids.map((id) => ({ id, error: errors.get(id)! })) }),
-        removeLive({ namespace, rows: waiting }),
-        removeRequests({ namespace, ids }),
+        ...endIdle(
+          namespace,
+          ids.map((id) => ({ id, error: errors.get(id)! })),
+        ),
         setAllMet({ namespace, ids }),
       ),
     )
@@ -381,25 +361,11 @@ const pruneGone = operation({
   },
 })
 
-const removeFrom = (name: string, table: string) =>
-  statement(
-    name,
-    { namespace: 'text', ids: 'text[]' },
-    () => `DELETE FROM ${table} WHERE namespace = :namespace AND job_id IN (:ids)`,
-  )
-
-const removeDependencies = removeFrom('dependency_remove', '@job_dependency')
-const removeLocks = removeFrom('dependency_remove_locks', '@job_lock')
-const removeBlocks = removeFrom('dependency_remove_blocks', '@job_block')
-
-/** Deletes the dependencies of jobs that are removed in the same transaction. */
-export function* forgetDependencies(namespace: string, ids: readonly string[]): Procedure<void> {
-  yield* run(
-    removeDependencies({ namespace, ids }),
-    removeLocks({ namespace, ids }),
-    removeBlocks({ namespace, ids }),
-  )
-}
+const removeBlocks = statement(
+  'dependency_remove_blocks',
+  { namespace: 'text', ids: 'text[]' },
+  () => 'DELETE FROM @job_block WHERE namespace = :namespace AND job_id IN (:ids)',
+)
 
 /** Reads one row for each namespace with an index, however many rows the namespaces have. */
 const leaps = (name: string, table: string, where: string) => `${name} (namespace) AS (

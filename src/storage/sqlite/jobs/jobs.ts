@@ -4,6 +4,7 @@ import type { SchemaWatch } from '../../migration-plan.ts'
 import { createKeyedJobs } from '../../request-key.ts'
 import type { Database } from '../../sql/database.ts'
 import { createJobReads } from '../../sql/job-reads.ts'
+import { findCancelRequests, findOutcomes } from '../../sql/jobs/attempt-looks.ts'
 import { findAnswer } from '../../sql/request-keys.ts'
 import { type Connection, type Moment, momentOf } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
@@ -13,7 +14,6 @@ import type { Operation, WriteCall, Writer, Writes } from '../writing/writes.ts'
 import { addJobs } from './add.ts'
 import { mayClaim } from './claim.ts'
 import { createEstimate } from './counts.ts'
-import { findHeld, findOutcome } from './renew.ts'
 import { settleAll } from './settle.ts'
 
 /** Jobs of one namespace in SQLite. Each operation runs on the writer, on the reader or in a transaction. */
@@ -108,11 +108,8 @@ export function createSqliteJobs({
       check()
       return transactions.transactAll(namespace, works, options)
     },
-    outcomes: (leases) => read((moment) => leases.map((lease) => findOutcome(moment, lease))),
-    cancelRequests: (leases) =>
-      read((moment) =>
-        findHeld(moment, leases).flatMap((held, i) => (held?.cancelRequested ? [leases[i]!.jobId] : [])),
-      ),
+    outcomes: (leases) => database.run(findOutcomes, [namespace, leases]),
+    cancelRequests: (leases) => database.run(findCancelRequests, [namespace, leases]),
     ...createJobReads(database, namespace, createEstimate(reader, namespace)),
     reclaim: write('reclaim'),
     cancel: write('cancel'),

@@ -1,5 +1,6 @@
 import type { JobState } from '../../../jobs/index.ts'
 import {
+  deadInHistory,
   forgetStarts,
   isOwn,
   type JobLayout,
@@ -96,6 +97,12 @@ export function createJobLayout(d: LayoutDialect): JobLayout {
     carried: `namespace, id, queue, kind, payload, priority, unique_key, attempt, max_attempts, hand_back_count,
       snooze_count, run_at, created_at, started_at, worker_id, lease_no, lease_nonce, backoff, timeout_ms, meta,
       settled_tokens`,
+    settledTokens: `iif(h.lease_nonce IS NULL, h.settled_tokens, h.lease_no || '.' || h.lease_nonce || ' ' || h.settled_tokens)`,
+    limitKey: `CASE WHEN json_valid(h.meta) AND json_type(h.meta, '$.limitKey') = 'text'
+      THEN nullif(json_extract(h.meta, '$.limitKey'), '') END`,
+    removeEnded: 'DELETE FROM job_history WHERE namespace = :namespace AND id IN (:ids)',
+    dead: deadInHistory,
+    isRequested: 'c.lease_no = q.lease_no',
     list(wanted, where) {
       const { live, ended } = placesOf(wanted)
       return [
@@ -161,5 +168,6 @@ WITH RECURSIVE ${kindsOf('kinds', ofKey)}
 ${firstOf('kinds', ofKey, 'v.wanted + 0')}`,
     expiry: { column: 'expires_at', earlierMs: 0 },
     forgetStarts: forgetStarts(d),
+    pruneStarts: 'SELECT 1',
   }
 }

@@ -1,4 +1,3 @@
-import type { QueueLimits } from '../../../jobs/index.ts'
 import type { Moment } from '../connection/connection.ts'
 
 /** The pauses and limits of a namespace's queues, as a claim needs them. */
@@ -30,33 +29,4 @@ export function readControls({ connection, namespace }: Moment): QueueControls {
     else limited.add(queue)
   }
   return { paused, limited, hasKeyed }
-}
-
-export function pauseQueue({ connection, namespace }: Moment, queue: string, pausedAt: number | null): void {
-  connection.turn.controls.delete(namespace)
-  connection.run(
-    `INSERT INTO queue_control (namespace, queue, paused_at) VALUES (?1, ?2, ?3)
-     ON CONFLICT DO UPDATE SET paused_at = excluded.paused_at`,
-    namespace,
-    queue,
-    pausedAt,
-  )
-}
-
-/** Sets or removes limits. Removing them deletes the counted starts. */
-export function limitQueue(
-  { connection, namespace }: Moment,
-  queue: string,
-  limits: QueueLimits | null,
-): void {
-  connection.turn.controls.delete(namespace)
-  connection.run(
-    `INSERT INTO queue_control (namespace, queue, limits) VALUES (?1, ?2, ?3)
-     ON CONFLICT DO UPDATE SET limits = excluded.limits, key_position = NULL`,
-    namespace,
-    queue,
-    limits && JSON.stringify(limits),
-  )
-  if (limits !== null) return
-  connection.run('DELETE FROM job_rate WHERE namespace = ?1 AND queue = ?2', namespace, queue)
 }

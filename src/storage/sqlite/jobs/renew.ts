@@ -1,5 +1,5 @@
-import type { AttemptOutcome, JobState, LeaseRef } from '../../../jobs/index.ts'
-import { decodeToken, encodeToken } from '../../token.ts'
+import type { LeaseRef } from '../../../jobs/index.ts'
+import { encodeToken } from '../../token.ts'
 import type { Moment } from '../connection/connection.ts'
 
 /**
@@ -79,35 +79,4 @@ export function extend({ connection, now }: Moment, held: Held, leaseEndsAt: num
     now,
   )
   return leaseEndsAt
-}
-
-interface LeaseRow {
-  readonly state: JobState
-  readonly lease_no: number
-  readonly lease_nonce: string | null
-  readonly lease_ends_at: number | null
-  readonly settled_tokens: string
-}
-
-/** The outcome of an attempt. */
-export function findOutcome(
-  { connection, namespace, now }: Moment,
-  { jobId, token }: LeaseRef,
-): AttemptOutcome {
-  const row =
-    decodeToken(token) &&
-    connection.get<LeaseRow>(
-      `SELECT state, lease_no, lease_nonce, lease_ends_at, settled_tokens FROM job_queue
-       WHERE namespace = ?1 AND id = ?2
-       UNION ALL
-       SELECT state, lease_no, lease_nonce, NULL, settled_tokens FROM job_history
-       WHERE namespace = ?1 AND id = ?2`,
-      namespace,
-      jobId,
-    )
-  if (!row) return 'lost'
-  if (row.settled_tokens.split(' ').includes(token)) return 'settled'
-  if (row.lease_nonce === null || token !== `${row.lease_no}.${row.lease_nonce}`) return 'lost'
-  if (row.state !== 'running') return 'settled'
-  return row.lease_ends_at! > now ? 'held' : 'lost'
 }

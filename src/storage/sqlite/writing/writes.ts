@@ -21,13 +21,10 @@ import { checkAnswer, findAnswer, keepAnswer } from '../../sql/request-keys.ts'
 import { type Connection, type Moment, readNow } from '../connection/connection.ts'
 import { runHere, runOperation } from '../connection/database.ts'
 import { addJobs } from '../jobs/add.ts'
-import { cancelJob } from '../jobs/cancel.ts'
 import { claimJobs } from '../jobs/claim.ts'
-import { limitQueue, pauseQueue } from '../jobs/queue-control.ts'
+import * as control from '../jobs/control.ts'
 import { takeBackLapsed } from '../jobs/reclaim.ts'
-import { pruneHistory, removeJobs } from '../jobs/remove.ts'
 import { extend, findHeld } from '../jobs/renew.ts'
-import { retryDeadJobs, retryJob } from '../jobs/retry.ts'
 import { settleAll } from '../jobs/settle.ts'
 import { readLeaseClock, rebaseLeases } from '../locks/lease-clock.ts'
 import { type LockStep, sweepQueues, takeStep } from '../locks/lock-steps.ts'
@@ -96,14 +93,7 @@ const performers: Performers = {
     for (const state of takeBackLapsed(moment, limit)) counts[state]++
     return counts
   },
-  cancel: cancelJob,
-  retry: retryJob,
-  retryDead: retryDeadJobs,
-  pause: (moment, queue) => pauseQueue(moment, queue, moment.now),
-  resume: (moment, queue) => pauseQueue(moment, queue, null),
-  setLimits: limitQueue,
-  remove: removeJobs,
-  prune: pruneHistory,
+  ...control,
   lock: (moment, ...step) => takeStep(moment, step),
   sweepLocks: sweepQueues,
   run: ({ connection, now }, name, args) => runOperation(connection, findOperation(name), args, now),
