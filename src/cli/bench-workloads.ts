@@ -17,9 +17,9 @@ async function benchJobs(bench: Bench, box: Box, raw: Raw | undefined): Promise<
   const addBatch = (count: number) =>
     box.jobs.addMany(Array.from({ length: count }, () => ({ kind, payload })))
   // Limited, because a worker must run all of them afterwards.
-  const one = await repeat(bench, { name: 'add', most: 5_000 }, add)
-  const fifty = await repeat(bench, { name: 'add, 50 at once', width: 50, most: 10_000 }, add)
-  const many = await repeat(bench, { name: `addMany of ${batch}`, most: 40 }, () => addBatch(batch))
+  const one = await measure(bench, 'add', 'jobs added, one after the other', { most: 5_000 }, add)
+  const fifty = await measure(bench, 'add, 50 at once', 'jobs added', { width: 50, most: 10_000 }, add)
+  const many = await measure(bench, `addMany of ${batch}`, 'jobs added', { most: 40 }, () => addBatch(batch))
   const total = one.turns + fifty.turns + many.turns * batch
   const drained = await drain(bench, box, 'drain', total, 100, async () => undefined)
   const more = Math.min(2_000, Math.max(50, Math.round((drained * bench.caseMs) / 4_000)))
@@ -30,23 +30,28 @@ async function benchJobs(bench: Bench, box: Box, raw: Raw | undefined): Promise<
     }),
   )
   const picked = await pickUp(bench, box)
-  const together = { p50Ms: null, p99Ms: null, rawPerSecond: null }
+  // A turn of these cases is many jobs, so it has no time of one job.
+  const noTimes = { p50Ms: null, p99Ms: null, rawPerSecond: null }
+  const { count, perSecond } = many.line
   return [
-    lineOf('add', 'jobs added, one after the other', one, raw?.commitsPerSecond),
-    lineOf('add, 50 at once', 'jobs added', fifty),
+    { ...one.line, rawPerSecond: raw?.commitsPerSecond ?? null },
+    fifty.line,
+    { ...many.line, ...noTimes, count: count * batch, perSecond: perSecond * batch },
     {
-      ...{ name: `addMany of ${batch}`, what: 'jobs added', ...together },
-      ...{ count: many.count * batch, perSecond: many.perSecond * batch },
+      name: 'drain',
+      what: 'jobs done by a worker, 100 at once',
+      count: total,
+      perSecond: drained,
+      ...noTimes,
     },
     {
-      ...{ name: 'drain', what: 'jobs done by a worker, 100 at once', ...together },
-      ...{ count: total, perSecond: drained },
+      name: 'transaction',
+      what: 'jobs done in job.transaction, 10 at once',
+      count: more,
+      perSecond: transacted,
+      ...noTimes,
     },
-    {
-      ...{ name: 'transaction', what: 'jobs done in job.transaction, 10 at once', ...together },
-      ...{ count: more, perSecond: transacted },
-    },
-    lineOf('pick-up', 'from add to its handler, with an idle worker', picked),
+    picked,
   ]
 }
 
@@ -83,17 +88,19 @@ async function drain(
 }
 
 /** An idle worker in the same process, like that of a web server that runs its own jobs. */
-async function pickUp(bench: Bench, box: Box): Promise<Measured> {
+async function pickUp(bench: Bench, box: Box): Promise<BenchLine> {
   let entered = Promise.withResolvers<number>()
   await using worker = box.jobs.worker({
     handlers: { [kind]: async () => entered.resolve(performance.now()) },
   })
   await worker.start()
-  return await repeat(bench, { name: 'pick-up', pauseMs: 20 }, async () => {
+  const what = 'from add to its handler, with an idle worker'
+  const { line } = await measure(bench, 'pick-up', what, { pauseMs: 20 }, async () => {
     entered = Promise.withResolvers<number>()
     await box.jobs.add(kind, payload)
     await entered.promise
   })
+  return line
 }
 
 /** Deletes every job of the namespace. */
@@ -119,24 +126,23 @@ async function benchLocks(bench: Bench, box: Box, raw: Raw | undefined): Promise
     if (answer.status !== 'granted') throw new Error(`The lock was ${answer.status}.`)
     await box.locks.release({ ...asked, token: answer.token, outcome: 'success' })
   }
-  const one = await repeat(bench, { name: 'acquire and release' }, () => turn('one', 'a'))
+  const alone = 'turns of a lock without other waiters'
+  const one = await measure(bench, 'acquire and release', alone, {}, () => turn('one', 'a'))
   const free = Array.from({ length: 50 }, (_, at) => `of-${at}`)
-  const fifty = await repeat(bench, { name: 'acquire and release, 50 at once', width: 50 }, async () => {
+  const others = 'turns, each of another lock'
+  const fifty = await measure(bench, 'acquire and release, 50 at once', others, { width: 50 }, async () => {
     const resource = free.pop()!
     await turn(resource, 'a')
     free.push(resource)
   })
-  const contended = await repeat(bench, { name: 'hand-over', width: 10 }, async () => {
+  const shared = 'turns of one lock that ten wait for'
+  const contended = await measure(bench, 'hand-over', shared, { width: 10 }, async () => {
     await using held = await box.locks.hold(operation, 'line', { node: 'a', signal: bench.signal })
     void held
   })
   // Two commits a turn.
-  const commits = raw && raw.commitsPerSecond / 2
-  return [
-    lineOf('acquire and release', 'turns of a lock without other waiters', one, commits),
-    lineOf('acquire and release, 50 at once', 'turns, each of another lock', fifty),
-    lineOf('hand-over', 'turns of one lock that ten wait for', contended),
-  ]
+  const rawPerSecond = raw === undefined ? null : raw.commitsPerSecond / 2
+  return [{ ...one.line, rawPerSecond }, fifty.line, contended.line]
 }
 
 /** Removes the empty wait queues. */
@@ -156,25 +162,19 @@ async function benchOnce(bench: Bench, box: Box, raw: Raw | undefined): Promise<
     await box.once.done(key, answer.token, null)
   }
   try {
-    const one = await repeat(bench, { name: 'claim and done', most: 20_000 }, (number) =>
-      claim(`one-${number}`),
+    const news = 'new keys, one after the other'
+    const one = await measure(bench, 'claim and done', news, { most: 20_000 }, (turn) => claim(`one-${turn}`))
+    const many = { width: 50, most: 50_000 }
+    const fifty = await measure(bench, 'claim and done, 50 at once', 'new keys', many, (turn) =>
+      claim(`fifty-${turn}`),
     )
-    const fifty = await repeat(
-      bench,
-      { name: 'claim and done, 50 at once', width: 50, most: 50_000 },
-      (number) => claim(`fifty-${number}`),
-    )
-    const again = await repeat(bench, { name: 'claim again' }, async () => {
+    const again = await measure(bench, 'claim again', 'keys that were done before', {}, async () => {
       const { status } = await box.once.claim('one-0')
       if (status !== 'done') throw new Error(`The key was ${status}.`)
     })
     // Two commits a key.
-    const commits = raw && raw.commitsPerSecond / 2
-    return [
-      lineOf('claim and done', 'new keys, one after the other', one, commits),
-      lineOf('claim and done, 50 at once', 'new keys', fifty),
-      lineOf('claim again', 'keys that were done before', again),
-    ]
+    const rawPerSecond = raw === undefined ? null : raw.commitsPerSecond / 2
+    return [{ ...one.line, rawPerSecond }, fifty.line, again.line]
   } finally {
     bench.tick('forgetting the keys')
     for (let at = 0; at < keys.length; at += 100)
@@ -218,18 +218,13 @@ export interface Bench {
   readonly tick: (what: string) => void
 }
 
+/** The line of a case, and the number of all its turns, with those that were not counted. */
 export interface Measured {
-  /** The number of counted turns, after the warm-up. */
-  readonly count: number
-  /** The number of all turns. */
+  readonly line: BenchLine
   readonly turns: number
-  readonly perSecond: number
-  readonly p50Ms: number
-  readonly p99Ms: number
 }
 
-export interface RepeatOptions {
-  readonly name: string
+interface MeasureOptions {
   /** The number of turns at once. @default 1 */
   readonly width?: number
   /** The most turns. @default any number */
@@ -239,9 +234,11 @@ export interface RepeatOptions {
 }
 
 /** Repeats `turn` for the time of a case. The first tenth of the time warms up and is not counted. */
-export async function repeat(
+async function measure(
   { caseMs, signal, tick }: Bench,
-  { name, width = 1, most = Number.POSITIVE_INFINITY, pauseMs = 0 }: RepeatOptions,
+  name: string,
+  what: string,
+  { width = 1, most = Number.POSITIVE_INFINITY, pauseMs = 0 }: MeasureOptions,
   turn: (number: number) => Promise<unknown>,
 ): Promise<Measured> {
   const took: number[] = []
@@ -251,7 +248,7 @@ export async function repeat(
   const endsAt = startedAt + caseMs
   let firstAt = 0
   let lastAt = 0
-  const lane = async (): Promise<void> => {
+  const repeat = async (): Promise<void> => {
     // At least one turn is counted, even if it is slow.
     while (begun < most && (performance.now() < endsAt || took.length === 0)) {
       signal.throwIfAborted()
@@ -267,28 +264,21 @@ export async function repeat(
       took.push(at - from)
     }
   }
-  await Promise.all(Array.from({ length: width }, lane))
-  return {
+  await Promise.all(Array.from({ length: width }, repeat))
+  const line = {
+    name,
+    what,
     count: took.length,
-    turns: begun,
     perSecond: took.length === 0 ? 0 : (took.length / Math.max(0.001, lastAt - firstAt)) * 1_000,
     p50Ms: percentile(took, 0.5),
     p99Ms: percentile(took, 0.99),
+    rawPerSecond: null,
   }
-}
-
-/** The shown part of a measurement. */
-export function lineOf(
-  name: string,
-  what: string,
-  { count, perSecond, p50Ms, p99Ms }: Omit<Measured, 'turns'>,
-  rawPerSecond: number | null = null,
-): BenchLine {
-  return { name, what, count, perSecond, p50Ms, p99Ms, rawPerSecond }
+  return { line, turns: begun }
 }
 
 /** The value that this share of the numbers does not exceed. */
-export function percentile(values: readonly number[], part: number): number {
+function percentile(values: readonly number[], part: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.ceil(part * sorted.length) - 1)] ?? 0
 }
@@ -308,10 +298,10 @@ export async function measureRaw(bench: Bench, database: string): Promise<Raw> {
   try {
     const insert = `INSERT INTO ${table} VALUES ${connection.twoValues}`
     const payload = JSON.stringify({ to: 'ada@example.org', subject: 'one row' })
-    const { perSecond } = await repeat(bench, { name: 'raw commits' }, (number) =>
+    const { line } = await measure(bench, 'raw commits', 'rows', {}, (number) =>
       connection.query(insert, [number, payload]),
     )
-    return { commitsPerSecond: perSecond }
+    return { commitsPerSecond: line.perSecond }
   } finally {
     await connection.query(`DROP TABLE ${table}`)
   }

@@ -143,24 +143,51 @@ export function printTable(
   heads: readonly string[],
   rows: readonly (readonly Cell[])[],
 ): void {
-  const names = heads.map((head) => head.replace(/^=/, ''))
-  const whole = heads.flatMap((head, at) => (head.startsWith('=') ? [at] : []))
+  const columns = heads.map((head, at): Column => {
+    const cells = rows.map((row) => row[at])
+    const isNumeric =
+      cells.some(isNumber) && cells.every((cell) => typeof cell !== 'string' || isNumber(cell))
+    const isId = head.startsWith('=')
+    return { head: isId ? head.slice(1) : head, align: isNumeric ? 'right' : 'left', isId }
+  })
   const texts = rows.map((row) => row.map((cell) => escapeText(cell === null ? '-' : String(cell))))
-  const needed = names.map((head, at) =>
-    Math.max(widthOf(head), ...texts.map((row) => widthOf(row[at] ?? ''))),
+  const { columns: width = Number.POSITIVE_INFINITY } = printer
+  for (const line of layOutTable(columns, texts, width))
+    printer.line((widthOf(line) <= width ? line : intoCells(line, width)).trimEnd())
+}
+
+export interface Column {
+  readonly head: string
+  readonly align: 'left' | 'right'
+  /** A column of ids is cut last, because users copy ids. @default false */
+  readonly isId?: boolean
+}
+
+const gap = '  '
+
+/** Lays out a table in aligned columns: a line with the heads, then a line for each row. */
+export function layOutTable(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  available: number,
+): readonly string[] {
+  const widths = columnWidths(columns, rows, available)
+  const textOf = (cells: readonly string[]) =>
+    cells.map((cell, at) => intoCells(cell, widths[at]!, columns[at]!.align)).join(gap)
+  return [columns.map(({ head }) => head), ...rows].map(textOf)
+}
+
+/** Makes each column as wide as its widest cell. If that is too wide, the widest columns shrink first. */
+export function columnWidths(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  available: number,
+): readonly number[] {
+  const widths = columns.map(({ head }, at) =>
+    Math.max(widthOf(head), ...rows.map((cells) => widthOf(cells[at] ?? ''))),
   )
-  const { columns = Number.POSITIVE_INFINITY } = printer
-  const widths = fitWidths(needed, columns - gap.length * (names.length - 1), whole)
-  const aligns = names.map((_, at) =>
-    rows.some((row) => isNumber(row[at])) &&
-    rows.every((row) => typeof row[at] !== 'string' || isNumber(row[at]))
-      ? ('right' as const)
-      : ('left' as const),
-  )
-  for (const row of [names, ...texts]) {
-    const line = row.map((cell, at) => intoCells(cell, widths[at]!, aligns[at])).join(gap)
-    printer.line((widthOf(line) <= columns ? line : intoCells(line, columns)).trimEnd())
-  }
+  const ids = columns.flatMap(({ isId }, at) => (isId ? [at] : []))
+  return fitWidths(widths, available - gap.length * (columns.length - 1), ids)
 }
 
 /** Prints a page of a list as a table, or `none`. A hint tells how to read the next page. */
@@ -191,8 +218,6 @@ export function printFields(printer: Printer, fields: Fields): void {
 function isNumber(cell: Cell | undefined): boolean {
   return typeof cell === 'number' || (typeof cell === 'string' && /^~\d+$/.test(cell))
 }
-
-const gap = '  '
 
 export function instant(at: number | null): Date | null {
   return at === null ? null : new Date(at)
@@ -252,7 +277,7 @@ const leastWidth = 4
  * Narrows columns until they fit into the available cells, the widest first. Columns at `whole`, such as ids, which people
  * copy, are cut last.
  */
-export function fitWidths(
+function fitWidths(
   widths: readonly number[],
   available: number,
   whole: readonly number[] = [],

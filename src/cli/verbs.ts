@@ -21,111 +21,71 @@ export interface Verb {
   load(context: CommandContext): Promise<Command>
 }
 
-/** All commands. A command loads only when the command line names it, so that the help starts fast. */
-export const verbs: readonly Verb[] = [
-  ...under('Run it:', {
-    serve: [
-      'run the server until it gets SIGINT (Ctrl+C) or SIGTERM',
-      (context) => import('./commands/serve.ts').then((of) => of.serveCommand(context)),
-    ],
-    demo: [
-      'run a server with a small example fleet',
-      (context) => import('./commands/demo.ts').then((of) => of.demoCommand(context)),
-    ],
-    config: [
-      'show the configuration',
-      (context) => import('./commands/serve.ts').then((of) => of.configCommand(context)),
-    ],
-    doctor: [
-      'report weak settings and problems, here or on a server; changes nothing',
-      (context) => import('./commands/doctor.ts').then((of) => of.doctorCommand(context)),
-    ],
-  }),
-  ...under('The database:', {
-    migrate: [
-      'migrate the schema of a database, show its state, or print its SQL',
-      (context) => import('./commands/database.ts').then((of) => of.migrateCommand(context)),
-    ],
-    copy: [
-      'copy all data from one database to an empty one, and verify it',
-      (context) => import('./commands/database.ts').then((of) => of.copyCommand(context)),
-    ],
-    token: [
-      'create, list and revoke access tokens',
-      (context) => import('./commands/token.ts').then((of) => of.tokenCommand(context)),
-    ],
-  }),
-  ...under('Jobs:', {
-    add: ['add a job', (context) => import('./commands/jobs/jobs.ts').then((of) => of.addCommand(context))],
-    jobs: [
-      'show and search jobs; retry, cancel or delete one or many',
-      (context) => import('./commands/jobs/jobs.ts').then((of) => of.jobsCommand(context)),
-    ],
-    queues: [
-      'show queues, pause and resume them, and set their limits',
-      (context) => import('./commands/jobs/queues.ts').then((of) => of.queuesCommand(context)),
-    ],
-    workers: [
-      'show the workers of all processes; quiet, resume and stop them',
-      (context) => import('./commands/jobs/workers.ts').then((of) => of.workersCommand(context)),
-    ],
-    schedules: [
-      'list, set, pause, resume, run and remove schedules',
-      (context) => import('./commands/jobs/schedules.ts').then((of) => of.schedulesCommand(context)),
-    ],
-  }),
-  ...under('Locks, guards, changes, nodes, tasks:', {
-    lock: [
-      'run a command while a lock is held',
-      (context) => import('./commands/locks.ts').then((of) => of.lockCommand(context)),
-    ],
-    locks: [
-      'show holders and waiters of locks, and evict them',
-      (context) => import('./commands/locks.ts').then((of) => of.locksCommand(context)),
-    ],
-    once: [
-      'run a command once per key, over all machines',
-      (context) => import('./commands/locks.ts').then((of) => of.onceCommand(context)),
-    ],
-    monitor: [
-      'list and replay notifications, explain decisions, test channels, encrypt their secrets',
-      (context) => import('./commands/monitor.ts').then((of) => of.monitorCommand(context)),
-    ],
-    alerts: [
-      'list alerts, alert a channel of problems, test it',
-      (context) => import('./commands/monitor.ts').then((of) => of.alertsCommand(context)),
-    ],
-    nodes: [
-      'show the nodes that do tasks, drain and cordon them',
-      (context) => import('./commands/dispatch.ts').then((of) => of.nodesCommand(context)),
-    ],
-    tasks: [
-      'show tasks, cancel them, and explain why one waits',
-      (context) => import('./commands/dispatch.ts').then((of) => of.tasksCommand(context)),
-    ],
-  }),
-  ...under('Look and measure:', {
-    top: [
-      'a live view of queues, locks, nodes, workers and tasks',
-      (context) => import('./commands/top.ts').then((of) => of.topCommand(context)),
-    ],
-    bench: [
-      'measure your database and this machine',
-      (context) => import('./commands/bench.ts').then((of) => of.benchCommand(context)),
-    ],
-    completion: [
-      'print a script that lets your shell complete commands and flags',
-      (context) => import('./commands/completion.ts').then((of) => of.completionCommand(context)),
-    ],
-  }),
-]
-
-function under(
-  group: string,
-  commands: Readonly<Record<string, readonly [about: string, load: Verb['load']]>>,
-): readonly Verb[] {
-  return Object.entries(commands).map(([name, [about, load]]) => ({ name, about, group, load }))
+/** The groups of the help, with all commands and their purpose. */
+const groups = {
+  'Run it:': {
+    serve: 'run the server until it gets SIGINT (Ctrl+C) or SIGTERM',
+    demo: 'run a server with a small example fleet',
+    config: 'show the configuration',
+    doctor: 'report weak settings and problems, here or on a server; changes nothing',
+  },
+  'The database:': {
+    migrate: 'migrate the schema of a database, show its state, or print its SQL',
+    copy: 'copy all data from one database to an empty one, and verify it',
+    token: 'create, list and revoke access tokens',
+  },
+  'Jobs:': {
+    add: 'add a job',
+    jobs: 'show and search jobs; retry, cancel or delete one or many',
+    queues: 'show queues, pause and resume them, and set their limits',
+    workers: 'show the workers of all processes; quiet, resume and stop them',
+    schedules: 'list, set, pause, resume, run and remove schedules',
+  },
+  'Locks, guards, changes, nodes, tasks:': {
+    lock: 'run a command while a lock is held',
+    locks: 'show holders and waiters of locks, and evict them',
+    once: 'run a command once per key, over all machines',
+    monitor: 'list and replay notifications, explain decisions, test channels, encrypt their secrets',
+    alerts: 'list alerts, alert a channel of problems, test it',
+    nodes: 'show the nodes that do tasks, drain and cordon them',
+    tasks: 'show tasks, cancel them, and explain why one waits',
+  },
+  'Look and measure:': {
+    top: 'a live view of queues, locks, nodes, workers and tasks',
+    bench: 'measure your database and this machine',
+    completion: 'print a script that lets your shell complete commands and flags',
+  },
 }
+
+/** Loads a command. Only the commands that a command line needs are loaded, so that the help starts fast. */
+const loaders: Readonly<Record<string, Verb['load']>> = {
+  serve: async (context) => (await import('./commands/serve.ts')).serveCommand(context),
+  demo: async (context) => (await import('./commands/demo.ts')).demoCommand(context),
+  config: async (context) => (await import('./commands/serve.ts')).configCommand(context),
+  doctor: async (context) => (await import('./commands/doctor.ts')).doctorCommand(context),
+  migrate: async (context) => (await import('./commands/database.ts')).migrateCommand(context),
+  copy: async (context) => (await import('./commands/database.ts')).copyCommand(context),
+  token: async (context) => (await import('./commands/token.ts')).tokenCommand(context),
+  add: async (context) => (await import('./commands/jobs/jobs.ts')).addCommand(context),
+  jobs: async (context) => (await import('./commands/jobs/jobs.ts')).jobsCommand(context),
+  queues: async (context) => (await import('./commands/jobs/queues.ts')).queuesCommand(context),
+  workers: async (context) => (await import('./commands/jobs/workers.ts')).workersCommand(context),
+  schedules: async (context) => (await import('./commands/jobs/schedules.ts')).schedulesCommand(context),
+  lock: async (context) => (await import('./commands/locks.ts')).lockCommand(context),
+  locks: async (context) => (await import('./commands/locks.ts')).locksCommand(context),
+  once: async (context) => (await import('./commands/locks.ts')).onceCommand(context),
+  monitor: async (context) => (await import('./commands/monitor.ts')).monitorCommand(context),
+  alerts: async (context) => (await import('./commands/monitor.ts')).alertsCommand(context),
+  nodes: async (context) => (await import('./commands/dispatch.ts')).nodesCommand(context),
+  tasks: async (context) => (await import('./commands/dispatch.ts')).tasksCommand(context),
+  top: async (context) => (await import('./commands/top.ts')).topCommand(context),
+  bench: async (context) => (await import('./commands/bench.ts')).benchCommand(context),
+  completion: async (context) => (await import('./commands/completion.ts')).completionCommand(context),
+}
+
+export const verbs: readonly Verb[] = Object.entries(groups).flatMap(([group, commands]) =>
+  Object.entries(commands).map(([name, about]) => ({ name, about, group, load: loaders[name]! })),
+)
 
 /**
  * Every flag has a twin: an environment variable that counts if the flag is not given. The table of settings names the

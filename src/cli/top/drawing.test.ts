@@ -1,8 +1,8 @@
 /** What the live view draws, and how little of it is written. */
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { intoCells, widthOf } from '../print.ts'
-import { columnWidths, drawFrame, drawPlain, type Scene } from './frame.ts'
+import { columnWidths, intoCells, widthOf } from '../print.ts'
+import { drawFrame, drawPlain, type Scene } from './frame.ts'
 import type { Look, Row } from './pane.ts'
 import { paneOf, showMs } from './panes.ts'
 import { firstState } from './state.ts'
@@ -59,8 +59,9 @@ test('no line is wider than the terminal, however small, and none is missing', (
 test('columns keep their needed width, and the widest shrinks first', () => {
   const { columns } = paneOf('queues')
   const rows = [queueRow('a'.repeat(60))]
-  const widths = columnWidths(columns, rows, 80)
-  assert.equal(widths.reduce((sum, width) => sum + width, 0) + 2 * columns.length, 80)
+  const cells = rows.map((row) => row.cells)
+  const widths = columnWidths(columns, cells, 80)
+  assert.equal(widths.reduce((sum, width) => sum + width, 0) + 2 * (columns.length - 1), 80)
   assert.deepEqual(
     widths.slice(1),
     columns.slice(1).map(({ head }, at) => Math.max(head.length, rows[0]!.cells[at + 1]!.length)),

@@ -1,5 +1,5 @@
-import { fitWidths, intoCells, widthOf } from '../print.ts'
-import type { Column, Look, Row } from './pane.ts'
+import { intoCells, layOutTable } from '../print.ts'
+import type { Look } from './pane.ts'
 import { paneOf, panes } from './panes.ts'
 import { chosenIndex, type State, shownRows } from './state.ts'
 import type { Size, Style } from './terminal.ts'
@@ -85,39 +85,21 @@ function drawTable({ state, look }: Scene, { columns }: Size, page: number, styl
   // The chosen row is always on the page, and the page moves no more than it must.
   const from = Math.max(0, Math.min(chosen - Math.floor(page / 2), rows.length - page))
   const shown = rows.slice(from, from + page)
-  const widths = columnWidths(pane.columns, shown, columns)
-  const draw = (cells: readonly string[], mark: string) =>
-    `${mark}${cells.map((cell, at) => intoCells(cell, widths[at]!, pane.columns[at]!.align)).join('  ')}`
+  const cells = shown.map((row) => row.cells)
+  const [heads = '', ...lines] = layOutTable(pane.columns, cells, columns - markWidth)
   return [
-    style.faint(
-      intoCells(
-        draw(
-          pane.columns.map(({ head }) => head),
-          '  ',
-        ),
-        columns,
-      ),
-    ),
+    style.faint(intoCells(`  ${heads}`, columns)),
     ...shown.map((row, at) => {
       const isChosen = from + at === chosen
-      const line = intoCells(draw(row.cells, isChosen ? '> ' : '  '), columns)
+      const line = intoCells(`${isChosen ? '> ' : '  '}${lines[at]}`, columns)
       if (isChosen) return style.chosen(line)
       return row.isAlert ? style.alert(line) : line
     }),
   ]
 }
 
-/** Makes each column as wide as its widest cell. If that is too wide, the widest columns shrink first. */
-export function columnWidths(
-  columns: readonly Column[],
-  rows: readonly Row[],
-  available: number,
-): readonly number[] {
-  const widths = columns.map(({ head }, at) =>
-    Math.max(widthOf(head), ...rows.map(({ cells }) => widthOf(cells[at] ?? ''))),
-  )
-  return fitWidths(widths, available - 2 - 2 * (columns.length - 1))
-}
+/** The width of the mark before each row. */
+const markWidth = 2
 
 const helpLines: readonly string[] = [
   '',
@@ -143,16 +125,10 @@ const helpLines: readonly string[] = [
 export function drawPlain({ state, look, boxName, seenAt }: Scene, columns: number): readonly string[] {
   const pane = paneOf(state.pane)
   const rows = look?.rows ?? []
-  const widths = columnWidths(pane.columns, rows, Math.max(columns, 40))
-  const draw = (cells: readonly string[]) =>
-    cells
-      .map((cell, at) => intoCells(cell, widths[at]!, pane.columns[at]!.align))
-      .join('  ')
-      .trimEnd()
+  const cells = rows.map((row) => row.cells)
+  const lines = layOutTable(pane.columns, cells, Math.max(columns, 40) - markWidth)
   return [
     `signalbox top: ${pane.name}: ${boxName}  ${seenAt}`,
-    ...(rows.length === 0 ? [pane.empty] : []),
-    ...(rows.length === 0 ? [] : [draw(pane.columns.map(({ head }) => head))]),
-    ...rows.map(({ cells }) => draw(cells)),
+    ...(rows.length === 0 ? [pane.empty] : lines.map((line) => line.trimEnd())),
   ]
 }

@@ -1,4 +1,5 @@
 import type { Box, RemoteBox } from '../../index.ts'
+import type { Column } from '../print.ts'
 
 /** One page of the view: a table, and how to read its rows from the box. */
 export interface Pane {
@@ -14,11 +15,6 @@ export interface Pane {
 
 export const paneNames = ['queues', 'locks', 'nodes', 'contention', 'workers', 'tasks'] as const
 export type PaneName = (typeof paneNames)[number]
-
-export interface Column {
-  readonly head: string
-  readonly align: 'left' | 'right'
-}
 
 export interface Look {
   readonly rows: readonly Row[]
@@ -52,7 +48,7 @@ export function lookOf<Item>(raw: unknown, items: readonly Item[], rowOf: (item:
   return { raw, rows: items.slice(0, maxRows).map(rowOf), isCut: items.length > maxRows }
 }
 
-/** A head that begins with `>` stands over a column of numbers. */
+/** A head that begins with `>` is over a column of numbers. */
 export function columnsOf(...heads: readonly string[]): readonly Column[] {
   return heads.map((head) => ({
     head: head.replace(/^>/, ''),

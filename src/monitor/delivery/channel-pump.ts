@@ -198,8 +198,8 @@ class Turn {
         const abandoned = item.isAbandoned ? judgeAbandoned(item) : undefined
         if (abandoned === undefined) sendable.push(item)
         else {
-          ends.push(abandoned.end)
-          for (const what of abandoned.counted) tally.add(channel.type, what)
+          ends.push(abandoned)
+          tally.addEnd(channel.type, abandoned)
         }
       }
     }

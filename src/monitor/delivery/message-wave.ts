@@ -130,13 +130,10 @@ export async function sendMessages(
   restRobots(wave, outcomes, parts)
   return wave.flatMap(({ members, digestId }, index) =>
     members.map((member) => {
-      const { end, counted } = judgeTry(
-        { ...member, attempt: member.attempt + 1, digestId },
-        outcomes[index]!,
-      )
+      const end = judgeTry({ ...member, attempt: member.attempt + 1, digestId }, outcomes[index]!)
       const { type } = member.channel
       if (member.isAbandoned) parts.tally.add(type, 'ambiguous')
-      for (const what of counted) parts.tally.add(type, what)
+      parts.tally.addEnd(type, end)
       if (end.outcome === 'sent' && digestId !== null) parts.tally.add(type, 'digested')
       return end
     }),

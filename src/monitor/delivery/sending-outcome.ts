@@ -1,3 +1,4 @@
+import { parseJson } from '../../core/json.ts'
 import type { SendVerdict } from '../channels/channel.ts'
 import type { NotificationRecord, SendingEnd } from '../monitor-store.ts'
 import { type ShownPlace, showPlace } from '../subject-forms.ts'
@@ -27,62 +28,45 @@ export interface Tried {
   readonly digestId: string | null
 }
 
-export interface Judged {
-  readonly end: SendingEnd
-  readonly counted: readonly (keyof SendingCounts)[]
-}
-
 /** The codes in a notification's error, which the next try reads. */
 export const sendingCodes = { ambiguous: 'ambiguous', alone: 'refused_together' } as const
 
-export function judgeTry(tried: Tried, outcome: TryOutcome): Judged {
+export function judgeTry(tried: Tried, outcome: TryOutcome): SendingEnd {
   const { record, attempt, onAmbiguous, retryMs, digestId } = tried
   const same = { id: record.id, digestId }
   const isLast = attempt >= record.maxAttempts
+  if (outcome.kind === 'sent') return { ...same, outcome: 'sent', error: null }
+  const error = encodeError(outcome.reason)
+  const dead: SendingEnd = { ...same, outcome: 'dead', error }
   switch (outcome.kind) {
-    case 'sent':
-      return { end: { ...same, outcome: 'sent', error: null }, counted: ['sent'] }
-    case 'refused': {
+    case 'refused':
       // The provider may refuse only one notification of the digest, so each is tried alone before all of them die.
-      if (digestId === null || isLast) return dead(same, outcome.reason)
-      const error = encode(outcome.reason, sendingCodes.alone)
-      return { end: { ...same, outcome: 'retry', afterMs: 0, error }, counted: ['retried'] }
-    }
+      if (digestId === null || isLast) return dead
+      return { ...same, outcome: 'retry', error: encodeError(outcome.reason, sendingCodes.alone) }
     case 'unbegun':
-      return free(same, outcome.reason)
-    case 'retry': {
-      if (outcome.penaltyMs !== undefined) return free(same, outcome.reason)
-      if (isLast) return dead(same, outcome.reason)
-      const error = encode(outcome.reason)
-      const afterMs = outcome.afterMs ?? retryMs
-      return { end: { ...same, outcome: 'retry', afterMs, error }, counted: ['retried'] }
-    }
+      return { ...same, outcome: 'retry', free: true, error }
+    case 'retry':
+      if (outcome.penaltyMs !== undefined) return { ...same, outcome: 'retry', free: true, error }
+      return isLast ? dead : { ...same, outcome: 'retry', afterMs: outcome.afterMs ?? retryMs, error }
     case 'unknown':
     case 'partly': {
-      const error = encode(outcome.reason, sendingCodes.ambiguous)
-      if (onAmbiguous === 'hold')
-        return { end: { ...same, outcome: 'held', error }, counted: ['ambiguous', 'held'] }
-      if (isLast) return { end: { ...same, outcome: 'dead', error }, counted: ['ambiguous', 'dead'] }
-      const end = { ...same, outcome: 'retry', afterMs: retryMs, error } as const
-      return { end, counted: ['ambiguous', 'retried'] }
+      const ambiguous = { ...same, error: encodeError(outcome.reason, sendingCodes.ambiguous) }
+      if (onAmbiguous === 'hold') return { ...ambiguous, outcome: 'held' }
+      return isLast ? { ...ambiguous, outcome: 'dead' } : { ...ambiguous, outcome: 'retry', afterMs: retryMs }
     }
   }
 }
 
 /** Judges a notification whose sender died while sending. Undefined: send it again now. */
-export function judgeAbandoned(tried: Tried): Judged | undefined {
-  const { record, attempt, onAmbiguous, digestId } = tried
-  const error = encode('the sender ended while it sent this notification', sendingCodes.ambiguous)
-  const same = { id: record.id, digestId, error }
-  if (onAmbiguous === 'hold') return { end: { ...same, outcome: 'held' }, counted: ['ambiguous', 'held'] }
-  if (attempt >= record.maxAttempts)
-    return { end: { ...same, outcome: 'dead' }, counted: ['ambiguous', 'dead'] }
-  return undefined
+export function judgeAbandoned({ record, attempt, onAmbiguous, digestId }: Tried): SendingEnd | undefined {
+  const error = encodeError('the sender ended while it sent this notification', sendingCodes.ambiguous)
+  if (onAmbiguous === 'hold') return { id: record.id, digestId, outcome: 'held', error }
+  return attempt >= record.maxAttempts ? { id: record.id, digestId, outcome: 'dead', error } : undefined
 }
 
 /** The end of a notification that can never be sent. */
 export function deadEnd(id: string, reason: string): SendingEnd {
-  return { id, outcome: 'dead', error: encode(reason), digestId: null }
+  return { id, outcome: 'dead', error: encodeError(reason), digestId: null }
 }
 
 /**
@@ -90,7 +74,7 @@ export function deadEnd(id: string, reason: string): SendingEnd {
  */
 export function sealedEnd({ id, status, digestId }: NotificationRecord, reason: string): SendingEnd {
   const code = status === 'sending' ? sendingCodes.ambiguous : 'secret_sealed'
-  return { id, outcome: 'retry', afterMs: sealedDelayMs, error: encode(reason, code), digestId }
+  return { id, outcome: 'retry', afterMs: sealedDelayMs, error: encodeError(reason, code), digestId }
 }
 
 /** The pause before a sealed channel is tried again. */
@@ -98,24 +82,11 @@ const sealedDelayMs = 10_000
 
 /** The code in the stored error of the last failure. */
 export function codeOf(error: string | null): string | undefined {
-  if (error === null) return undefined
-  try {
-    const { code } = JSON.parse(error) as { code?: unknown }
-    return typeof code === 'string' ? code : undefined
-  } catch {
-    return undefined
-  }
+  const { code } = Object(error === null ? null : parseJson(error, null)) as { code?: unknown }
+  return typeof code === 'string' ? code : undefined
 }
 
-function dead(same: { id: string; digestId: string | null }, reason: string): Judged {
-  return { end: { ...same, outcome: 'dead', error: encode(reason) }, counted: ['dead'] }
-}
-
-function free(same: { id: string; digestId: string | null }, reason: string): Judged {
-  return { end: { ...same, outcome: 'retry', afterMs: 0, free: true, error: encode(reason) }, counted: [] }
-}
-
-function encode(message: string, code?: string): string {
+function encodeError(message: string, code?: string): string {
   return JSON.stringify(code === undefined ? { message } : { message, code })
 }
 
@@ -185,6 +156,12 @@ export class SendingTally {
     const counts = this.#types.get(type) ?? zero()
     this.#types.set(type, counts)
     counts[what] += count
+  }
+
+  /** Counts how a try ended. A try that does not count, such as after a rate limit, is left out. */
+  addEnd(type: string, { outcome, free, error }: SendingEnd): void {
+    if (codeOf(error) === sendingCodes.ambiguous) this.add(type, 'ambiguous')
+    if (!free) this.add(type, outcome === 'retry' ? 'retried' : outcome)
   }
 
   /** A copy of the present counts. */
