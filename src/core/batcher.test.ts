@@ -54,6 +54,53 @@ test('items that come while all batches are in flight go together in the next', 
   assert.deepEqual(await Promise.all(calls), ['A', 'B', 'C', 'D'])
 })
 
+test('a batch beside a larger one begins when it is as large', async () => {
+  const { batcher, batches, sizes } = createSlow({ maxInFlight: 2, gatherMs: 60_000 })
+  const calls = ['a', 'b'].map((item) => batcher.add(item))
+  await turn()
+  calls.push(batcher.add('c'))
+  await turn()
+  assert.deepEqual(sizes(), [2])
+  calls.push(batcher.add('d'))
+  await turn()
+  assert.deepEqual(sizes(), [2, 2])
+  for (const { end } of batches) end()
+  assert.deepEqual(await Promise.all(calls), ['A', 'B', 'C', 'D'])
+})
+
+test('a small batch begins when the larger one ends', async () => {
+  const { batcher, batches, sizes } = createSlow({ maxInFlight: 2, gatherMs: 60_000 })
+  const calls = ['a', 'b'].map((item) => batcher.add(item))
+  await turn()
+  const small = batcher.add('c')
+  batches[0]!.end()
+  await Promise.all(calls)
+  await turn()
+  assert.deepEqual(sizes(), [2, 1])
+  batches[1]!.end()
+  assert.equal(await small, 'C')
+})
+
+test('a small batch does not wait longer than gatherMs for a larger one that hangs', async () => {
+  const { promise: began, resolve } = Promise.withResolvers<void>()
+  const hangs = Promise.withResolvers<readonly string[]>()
+  const batcher = new Batcher<string, string>({
+    maxInFlight: 2,
+    gatherMs: 1,
+    run(items) {
+      if (items.includes('a')) return hangs.promise
+      resolve()
+      return Promise.resolve(items)
+    },
+  })
+  const calls = ['a', 'b'].map((item) => batcher.add(item))
+  await turn()
+  calls.push(batcher.add('c'))
+  await began
+  hangs.resolve(['a', 'b'])
+  assert.deepEqual(await Promise.all(calls), ['a', 'b', 'c'])
+})
+
 test('a batch has at most maxItems items, in order of arrival', async () => {
   const { batcher, batches } = createSlow({ maxItems: 2 })
   const calls = ['a', 'b', 'c', 'd', 'e'].map((item) => batcher.add(item))

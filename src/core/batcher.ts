@@ -13,6 +13,11 @@ export interface BatcherOptions<Item, Answer> {
   readonly maxItems?: number
   /** The most batches in flight. @default 1 */
   readonly maxInFlight?: number
+  /**
+   * How long a batch that would begin beside others waits until it is as large as they are. Without this wait, the first
+   * items of a turn fill the batches in flight one by one, and all others wait for them. @default 0
+   */
+  readonly gatherMs?: number
   /** Calls back when a batch may begin. @default setImmediate */
   readonly start?: (begin: () => void) => void
   /** Equal items that wait for the same batch are run once and share the answer. @default false */
@@ -33,17 +38,22 @@ export class Batcher<Item, Answer> {
   readonly #options: BatcherOptions<Item, Answer>
   readonly #maxItems: number
   readonly #maxInFlight: number
+  readonly #gatherMs: number
   readonly #start: (begin: () => void) => void
   #waiting: Entry<Item, Answer>[] = []
   /** The waiting entries by their items, where equal items are merged. */
   readonly #byItem: Map<Item, Entry<Item, Answer>> | undefined
   #inFlight = 0
+  #itemsInFlight = 0
+  /** Runs while a batch gathers items beside others. */
+  #gathering: ReturnType<typeof setTimeout> | undefined
   #isStarting = false
 
   constructor(options: BatcherOptions<Item, Answer>) {
     this.#options = options
     this.#maxItems = options.maxItems ?? Number.POSITIVE_INFINITY
     this.#maxInFlight = options.maxInFlight ?? 1
+    this.#gatherMs = options.gatherMs ?? 0
     this.#start = options.start ?? ((begin) => void setImmediate(begin))
     this.#byItem = options.mergesEqual ? new Map() : undefined
   }
@@ -72,6 +82,22 @@ export class Batcher<Item, Answer> {
 
   #schedule(): void {
     if (this.#isStarting || this.#inFlight >= this.#maxInFlight || this.#waiting.length === 0) return
+    if (this.#gatherMs > 0 && this.#isSmall()) {
+      this.#gathering ??= setTimeout(() => this.#begin(), this.#gatherMs)
+      return
+    }
+    this.#begin()
+  }
+
+  /** The next batch has fewer items than those in flight have on average. */
+  #isSmall(): boolean {
+    const count = Math.min(this.#waiting.length, this.#maxItems)
+    return count * this.#inFlight < this.#itemsInFlight
+  }
+
+  #begin(): void {
+    clearTimeout(this.#gathering)
+    this.#gathering = undefined
     this.#isStarting = true
     this.#start(() => {
       this.#isStarting = false
@@ -91,6 +117,7 @@ export class Batcher<Item, Answer> {
   async #runBatch(batch: readonly Entry<Item, Answer>[]): Promise<void> {
     const { run, isItemError } = this.#options
     this.#inFlight++
+    this.#itemsInFlight += batch.length
     try {
       const answers = await run(batch.map(({ item }) => item))
       for (let index = 0; index < batch.length; index++) batch[index]!.resolve(answers[index] as Answer)
@@ -101,6 +128,7 @@ export class Batcher<Item, Answer> {
     }
     // In the same turn as the answers: a caller that goes on finds this batch gone.
     this.#inFlight--
+    this.#itemsInFlight -= batch.length
     this.#schedule()
   }
 }

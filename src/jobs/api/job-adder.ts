@@ -59,7 +59,8 @@ export function createAnnouncer(notifier: JobsNotifier): Announcer {
 }
 
 /**
- * Single adds that arrive during a write share the next one: one commit instead of many. A lone add is written at once.
+ * Single adds that arrive during a write share the next one: one commit instead of many. A lone add waits for no other.
+ * Two writes may be in flight, because one of them may wait for a unique key that a transaction of a caller holds.
  */
 export function createAddBatcher(
   store: Pick<JobStore, 'add'>,
@@ -68,7 +69,7 @@ export function createAddBatcher(
   return new Batcher({
     maxItems: 1_000,
     maxInFlight: 2,
-    start: queueMicrotask,
+    gatherMs: 5,
     isItemError,
     async run(jobs) {
       const added = await store.add(jobs, undefined, topicsOf(jobs))
