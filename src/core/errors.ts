@@ -220,3 +220,16 @@ export function isSignalboxError<Code extends ErrorCode = ErrorCode>(
     return false
   }
 }
+
+/** Resolves with the answer, or with undefined if it fails with this code. */
+export async function orUndefined<Value>(
+  code: ErrorCode,
+  answer: Promise<Value>,
+): Promise<Value | undefined> {
+  try {
+    return await answer
+  } catch (error) {
+    if (isSignalboxError(error, code)) return undefined
+    throw error
+  }
+}

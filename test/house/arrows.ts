@@ -113,6 +113,7 @@ const typeArrows: Readonly<Record<string, readonly string[]>> = {
   'http/contract': describedModules,
   // The verbs of the client are those of the services.
   'http/client': describedModules,
+  'http/server': ['storage'],
 }
 
 /** The files of such types, besides index.ts: a module's store interfaces and the files that hold its records. */
@@ -134,6 +135,7 @@ const recordFiles = [
   'audit-store.ts',
   'series/series-store.ts',
   'recorder.ts',
+  'backend.ts',
 ]
 
 /** Pure files that stores run inside a transaction: they load nothing themselves. */

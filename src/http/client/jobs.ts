@@ -1,4 +1,5 @@
 import type { Duration } from '../../core/duration.ts'
+import { orUndefined } from '../../core/errors.ts'
 import { duration } from '../../core/options.ts'
 import type {
   Added,
@@ -14,7 +15,6 @@ import type {
 } from '../../jobs/index.ts'
 import * as api from '../contract/index.ts'
 import type { Client } from './client.ts'
-import { orUndefined } from './request.ts'
 
 /** A job as the server shows it in a list, and by itself. */
 export type WireJob = api.ReplyOf<typeof api.listJobs>['items'][number]
@@ -140,7 +140,7 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
         body: { token, ...(leaseMs === undefined ? {} : { leaseMs }) },
       }),
 
-    find: (id) => orUndefined(client.call(api.getJob, { params: { id } })),
+    find: (id) => orUndefined('not_found', client.call(api.getJob, { params: { id } })),
     async wait(id, { timeoutMs: longest = 60_000, signal } = {}) {
       const until = performance.now() + duration('wait.timeoutMs', longest)
       for (;;) {
@@ -161,7 +161,8 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
       await client.call(api.logJob, { params: { id }, body })
     },
     errorGroups: (query = {}) => client.call(api.listErrorGroups, { query }),
-    errorGroup: (fingerprint) => orUndefined(client.call(api.getErrorGroup, { params: { fingerprint } })),
+    errorGroup: (fingerprint) =>
+      orUndefined('not_found', client.call(api.getErrorGroup, { params: { fingerprint } })),
     list: (query = {}) =>
       client.call(api.listJobs, { query, maxReplyBytes: pageBytes(Number(query?.limit ?? 50)) }),
     cancel: (id) => client.call(api.cancelJob, { params: { id } }),
@@ -182,7 +183,7 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
     },
     workers: (query = {}) => client.call(api.listWorkers, { query, maxReplyBytes: workersBytes }),
     findWorker: (id) =>
-      orUndefined(client.call(api.getWorker, { params: { id }, maxReplyBytes: workersBytes })),
+      orUndefined('not_found', client.call(api.getWorker, { params: { id }, maxReplyBytes: workersBytes })),
     quietWorker: (id) => client.call(api.quietWorker, { params: { id } }),
     resumeWorker: (id) => client.call(api.resumeWorker, { params: { id } }),
     stopWorker: (id, body = {}) => client.call(api.stopWorker, { params: { id }, body }),
@@ -206,7 +207,8 @@ function pageBytes(limit: number): number {
 function createBulkClient(client: Pick<Client, 'call'>): BulkClient {
   const verbs = {
     bulk: (body: api.BodyOf<typeof api.bulkJobs>) => client.call(api.bulkJobs, { body }),
-    bulkOperation: (id: string) => orUndefined(client.call(api.getBulkOperation, { params: { id } })),
+    bulkOperation: (id: string) =>
+      orUndefined('not_found', client.call(api.getBulkOperation, { params: { id } })),
     bulkOperations: async (query: api.QueryOf<typeof api.listBulkOperations> = {}) =>
       (await client.call(api.listBulkOperations, { query })).items,
     cancelBulk: (id: string) => client.call(api.cancelBulkOperation, { params: { id } }),
@@ -217,7 +219,7 @@ function createBulkClient(client: Pick<Client, 'call'>): BulkClient {
 function createSchedulesClient(client: Pick<Client, 'call'>): SchedulesClient {
   return {
     set: (name, options) => client.call(api.setSchedule, { body: { ...options, name } }),
-    find: (name) => orUndefined(client.call(api.getSchedule, { params: { name } })),
+    find: (name) => orUndefined('not_found', client.call(api.getSchedule, { params: { name } })),
     list: (query = {}) =>
       client.call(api.listSchedules, { query, maxReplyBytes: Number(query?.limit ?? 50) * maxScheduleBytes }),
     remove: async (name) => (await client.call(api.removeSchedule, { params: { name } })).removed,

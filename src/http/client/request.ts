@@ -1,5 +1,5 @@
 import type { Duration } from '../../core/duration.ts'
-import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, SignalboxError } from '../../core/errors.ts'
 import { show } from '../../core/options.ts'
 import type { Route, Shape } from '../contract/index.ts'
 import type { FetchFunction } from './client-options.ts'
@@ -253,14 +253,4 @@ export function bodyText(body: unknown): string | undefined {
   if (body === undefined) return undefined
   mustBeObject('The body', body)
   return body instanceof JsonText ? body.text : JSON.stringify(body)
-}
-
-/** Resolves with the answer, or with undefined for `not_found`. */
-export async function orUndefined<Value>(promise: Promise<Value>): Promise<Value | undefined> {
-  try {
-    return await promise
-  } catch (error) {
-    if (isSignalboxError(error, 'not_found')) return undefined
-    throw error
-  }
 }

@@ -1,4 +1,4 @@
-import { invalidArgument, isSignalboxError } from '../../core/errors.ts'
+import { invalidArgument } from '../../core/errors.ts'
 import { show } from '../../core/options.ts'
 import {
   type ClaimedRecord,
@@ -104,12 +104,4 @@ function textOrNull(value: unknown): string | null {
 export function objectOf<T extends object>(name: string, value: T): T {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   throw invalidArgument(`${name} must be an object, not ${show(value)}.`, name)
-}
-
-/** Resolves with the answer, or with undefined for `not_found`. */
-export function unlessNotFound<Value>(answer: Promise<Value>): Promise<Value | undefined> {
-  return answer.catch((error: unknown) => {
-    if (isSignalboxError(error, 'not_found')) return undefined
-    throw error
-  })
 }

@@ -1,4 +1,4 @@
-import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { isSignalboxError, orUndefined, SignalboxError } from '../../core/errors.ts'
 import { createId } from '../../core/ids.ts'
 import type {
   Added,
@@ -19,7 +19,7 @@ import type {
   Verdict,
 } from '../../jobs/index.ts'
 import { addJobs, type Client, checkHeld, type ShapeOf } from '../client/index.ts'
-import { decodeClaimedRecord, decodeRecord, encodeJobs, encodeVerdict, unlessNotFound } from './encode.ts'
+import { decodeClaimedRecord, decodeRecord, encodeJobs, encodeVerdict } from './encode.ts'
 
 /** The most jobs of one add, which the server writes as a whole. */
 const maxAdd = 1_000
@@ -76,7 +76,7 @@ export class RemoteJobStore implements JobStore {
 
   async renew(leases: readonly LeaseRef[], leaseMs: number): Promise<readonly Renewal[]> {
     const renewals = await inParallel(leases, maxRenewing, async ({ jobId, token }) => {
-      const renewed = await unlessLost(this.#client.jobs.renew({ id: jobId, token }, leaseMs))
+      const renewed = await orUndefined('lease_lost', this.#client.jobs.renew({ id: jobId, token }, leaseMs))
       return renewed && { jobId, token, ...renewed }
     })
     return renewals.filter((renewal) => renewal !== undefined)
@@ -98,7 +98,10 @@ export class RemoteJobStore implements JobStore {
     const { route, body } = encodeVerdict(verdict)
     const params = { id: verdict.jobId }
     const idempotencyKey = this.#keyOf(verdict)
-    const settled = await unlessLost(this.#client.call(route, { params, body, idempotencyKey }))
+    const settled = await orUndefined(
+      'lease_lost',
+      this.#client.call(route, { params, body, idempotencyKey }),
+    )
     return settled !== undefined
   }
 
@@ -159,12 +162,12 @@ export class RemoteJobStore implements JobStore {
   }
 
   cancel(id: string): Promise<CancelAnswer | undefined> {
-    return unlessNotFound(this.#client.jobs.cancel(id))
+    return orUndefined('not_found', this.#client.jobs.cancel(id))
   }
 
   /** The `conflict` of the server says why a job cannot be retried. */
   async retry(id: string): Promise<RetryAnswer | undefined> {
-    const retried = await unlessNotFound(this.#client.jobs.retry(id))
+    const retried = await orUndefined('not_found', this.#client.jobs.retry(id))
     return retried && { outcome: retried.state }
   }
 
@@ -232,14 +235,6 @@ function partsOf<Item>(items: readonly Item[], size: number): readonly (readonly
   const parts: (readonly Item[])[] = []
   for (let at = 0; at < items.length; at += size) parts.push(items.slice(at, at + size))
   return parts
-}
-
-/** Resolves with the answer, or with undefined for `lease_lost`. */
-function unlessLost<Value>(promise: Promise<Value>): Promise<Value | undefined> {
-  return promise.catch((error: unknown) => {
-    if (isSignalboxError(error, 'lease_lost')) return undefined
-    throw error
-  })
 }
 
 export function noTransaction(what: string): SignalboxError {

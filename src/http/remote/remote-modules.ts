@@ -1,4 +1,4 @@
-import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import { invalidArgument, isSignalboxError, orUndefined, SignalboxError } from '../../core/errors.ts'
 import { encodeJson } from '../../core/json.ts'
 import { createNotifier } from '../../core/notifier.ts'
 import { flag, show, text, whole } from '../../core/options.ts'
@@ -15,7 +15,7 @@ import {
 import type { FailedSubject, Monitor, Report } from '../../monitor/index.ts'
 import { eventId, type Once, runOnce, runProcessing } from '../../once/index.ts'
 import type { Client } from '../client/index.ts'
-import { objectOf, unlessNotFound } from './encode.ts'
+import { objectOf } from './encode.ts'
 
 /** The monitor of a box on a server: all methods except sending, which the server does. */
 export type RemoteMonitor = Omit<
@@ -59,7 +59,12 @@ function instant(value: number | Date): number {
 
 /** Whether the thing existed; false for `not_found`. */
 async function found(ended: Promise<void>): Promise<boolean> {
-  return (await unlessNotFound(ended.then(() => true))) ?? false
+  return (
+    (await orUndefined(
+      'not_found',
+      ended.then(() => true),
+    )) ?? false
+  )
 }
 
 /**
@@ -185,7 +190,7 @@ export function createRemoteDispatch(client: Client): RemoteDispatch {
       encodeJson('payload', objectOf('submit', options).payload)
       return wire.submit(options)
     },
-    task: (taskId) => unlessNotFound(wire.task(taskId)),
+    task: (taskId) => orUndefined('not_found', wire.task(taskId)),
     watch: (taskId, { signal } = {}) => watchTask(client, taskId, signal),
     async nodes() {
       const all: NodeView[] = []

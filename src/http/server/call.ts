@@ -1,21 +1,7 @@
-import type { Scope, TokenStore } from '../../access/index.ts'
-import type { AuditStore } from '../../audit/index.ts'
+import type { Scope } from '../../access/index.ts'
 import type { SignalboxError } from '../../core/errors.ts'
-import type { ClusterStore } from '../../dispatch/index.ts'
-import type { SeriesStore } from '../../fleet/index.ts'
-import type { WorkerStore } from '../../fleet/workers/index.ts'
-import type {
-  AttemptStore,
-  DependencyStore,
-  JobStore,
-  Jobs,
-  JobsNotifier,
-  LogStore,
-  ScheduleStore,
-} from '../../jobs/index.ts'
-import type { LockStore } from '../../locks/index.ts'
-import type { MonitorStore } from '../../monitor/index.ts'
-import type { GuardStore } from '../../once/index.ts'
+import type { Jobs, JobsNotifier } from '../../jobs/index.ts'
+import type { Backend, MigrationStatus, Stores } from '../../storage/backend.ts'
 import type * as wire from '../contract/index.ts'
 import type { BodyLimits, Route, Shape, ShapeOf } from '../contract/index.ts'
 import type { Space } from './namespace-services.ts'
@@ -159,52 +145,31 @@ export interface FeedEvent {
   readonly text?: string
 }
 
-/** The schema version of the store, compared with this program. */
-export interface SchemaStatus {
-  readonly current: number
-  readonly latest: number
-  readonly isRunnable: boolean
-  readonly isBeforeBaseline: boolean
-}
-
-/** What the server needs from the store; a backend has it. */
-export interface Served extends ServedStores {
-  readonly name: string
-  readonly warnings: readonly string[]
-  readonly traits: { readonly remoteWakeUps: boolean }
-  readonly tokens: TokenStore
+/** What the server needs from the store. */
+export interface Served
+  extends ServedStores,
+    Pick<
+      Backend,
+      | 'name'
+      | 'warnings'
+      | 'tokens'
+      | 'pruneKeys'
+      | 'subscribedNamespaces'
+      | 'dispatchedNamespaces'
+      | 'scheduledNamespaces'
+      | 'queuedNamespaces'
+      | 'blockedNamespaces'
+      | 'ping'
+      | 'time'
+    > {
+  readonly traits: Pick<Backend['traits'], 'remoteWakeUps'>
   readonly migrator: { status(): Promise<SchemaStatus> }
   within(namespace: string): ServedStores
-  pruneKeys(limit: number): Promise<number>
-  subscribedNamespaces(limit: number): Promise<readonly string[]>
-  dispatchedNamespaces(limit: number): Promise<readonly string[]>
-  scheduledNamespaces(limit: number): Promise<readonly string[]>
-  queuedNamespaces(queue: string, limit: number): Promise<readonly string[]>
-  blockedNamespaces(limit: number): Promise<readonly string[]>
-  ping(): Promise<void>
-  time(): Promise<number>
 }
 
-export interface ServedStores {
-  readonly jobs: JobStore
-  readonly logs: LogStore
-  readonly attempts: AttemptStore
-  readonly schedules: ScheduleStore
-  readonly dependencies: DependencyStore
-  readonly locks: LockStore
-  readonly guards: GuardStore
-  /** The guards of the store that holds the jobs, if `guards` are in another store. */
-  readonly ownGuards?: GuardStore
-  readonly monitor: MonitorStore
-  readonly audit: AuditStore
-  readonly series: SeriesStore
-  readonly workers: WorkerStore
-  readonly cluster: ClusterStore
+/** The schema version of the store, compared with this program. */
+export type SchemaStatus = Omit<MigrationStatus, 'pending'>
+
+export interface ServedStores extends Omit<Stores, 'notifier'> {
   readonly notifier: JobsNotifier
-  keyed(key: {
-    readonly caller: string
-    readonly key: string
-    readonly fingerprint: string
-    readonly keepMs: number
-  }): { readonly jobs: JobStore }
 }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
-import { SignalboxError } from '../../../core/errors.ts'
 import type { Dispatch, FoundTask, NodeView } from '../../../dispatch/index.ts'
-import { nodeProtocol } from '../../contract/index.ts'
+import { type ListNodesQuery, nodeProtocol, type Page } from '../../contract/index.ts'
 import type { SomeHandlers } from '../call.ts'
 import { hidden } from '../log/log-line.ts'
 import type { Space } from '../namespace-services.ts'
+import { required } from '../request/problem.ts'
 
 /** Handlers of dispatch. A body holds the arguments and options of the method. */
 export const dispatchHandlers: SomeHandlers = {
@@ -25,13 +25,12 @@ export const dispatchHandlers: SomeHandlers = {
     return { body: { ...page, items: shown } }
   },
   async getTask({ params, space }) {
-    const task = await space.dispatch.task(params.id)
-    if (task === undefined) throw noTask(params.id)
+    const task = required(await space.dispatch.task(params.id), noTask(params.id))
     return { body: { ...task, ...shownOf(task, space) } }
   },
   async taskEvents({ params, space }) {
     // Checks first, because a stream that has begun cannot become a problem document.
-    if ((await space.dispatch.task(params.id)) === undefined) throw noTask(params.id)
+    required(await space.dispatch.task(params.id), noTask(params.id))
     return { feed: space.tasksFeed(params.id) }
   },
   async cancelTask({ params, body, space }) {
@@ -44,12 +43,9 @@ export const dispatchHandlers: SomeHandlers = {
     return { body: { protocol: nodeProtocol, heartbeatMs: space.dispatch.connections.heartbeatMs } }
   },
   async listNodes({ query, space }) {
-    const { nodeId, service, limit = 50, cursor } = query
-    if (nodeId !== undefined) {
-      const one = space.dispatch.node(nodeId)
-      return { body: { items: one === undefined ? [] : [one], cursor: null } }
-    }
-    return { body: pageOfNodes(space.dispatch.nodes(), { service, limit, cursor }) }
+    if (query.nodeId === undefined) return { body: pageOfNodes(space.dispatch.nodes(), query) }
+    const node = space.dispatch.node(query.nodeId)
+    return { body: { items: node === undefined ? [] : [node], cursor: null } }
   },
   async drainNode({ params, body, space }) {
     return { body: await startedDispatch(space).drain(params.id, body) }
@@ -92,18 +88,10 @@ function shownOf({ tenant, session, payload }: FoundTask, { redactor }: Space): 
 }
 
 /** A page by node id. The cursor is the last id of the page before, in base64url. */
-export function pageOfNodes(
+function pageOfNodes(
   nodes: readonly NodeView[],
-  {
-    service,
-    limit,
-    cursor,
-  }: {
-    readonly service?: string | undefined
-    readonly limit: number
-    readonly cursor?: string | null | undefined
-  },
-): { readonly items: readonly NodeView[]; readonly cursor: string | null } {
+  { service, limit = 50, cursor }: ListNodesQuery,
+): Page<NodeView> {
   const after = typeof cursor !== 'string' ? '' : Buffer.from(cursor, 'base64url').toString()
   const wanted = nodes
     .filter(({ nodeId }) => nodeId > after)
@@ -119,6 +107,6 @@ function keyOf(principalId: string, key: string): string {
   return `request.${createHash('sha256').update(`${principalId}\n${key}`).digest('hex')}`
 }
 
-function noTask(taskId: string): SignalboxError {
-  return new SignalboxError('not_found', `There is no task "${taskId}".`)
+function noTask(taskId: string): string {
+  return `There is no task "${taskId}".`
 }

@@ -33,33 +33,25 @@ export interface HandlerParts {
 }
 
 /** Creates all handlers, by route id. Each handler has the types of its route; the result drops these types. */
-export function createHandlers({
-  tokens,
-  meter,
-  system,
-  overviews,
-  bulkBegun,
-  redactor,
-  contention,
-}: HandlerParts): Readonly<Record<string, Handler>> {
+export function createHandlers(parts: HandlerParts): Readonly<Record<string, Handler>> {
   const all = {
-    ...jobHandlers(meter),
-    ...bulkHandlers(bulkBegun),
+    ...jobHandlers(parts.meter),
+    ...bulkHandlers(parts.bulkBegun),
     ...logHandlers,
-    ...scheduleHandlers(redactor),
+    ...scheduleHandlers(parts.redactor),
     ...workerHandlers,
     ...lockHandlers,
     ...onceHandlers,
     ...monitorHandlers,
     ...alertHandlers,
     ...dispatchHandlers,
-    ...tokenHandlers(tokens),
+    ...tokenHandlers(parts.tokens),
     ...auditHandlers,
     ...eventHandlers,
     ...seriesHandlers,
-    ...contentionHandlers(contention),
-    ...systemHandlers(system),
-    ...overviewHandlers(overviews),
+    ...contentionHandlers(parts.contention),
+    ...systemHandlers(parts.system),
+    ...overviewHandlers(parts.overviews),
     root: rootHandler,
   }
   return all as unknown as Readonly<Record<string, Handler>>

@@ -1,4 +1,4 @@
-import { invalidArgument, SignalboxError } from '../../../core/errors.ts'
+import { invalidArgument } from '../../../core/errors.ts'
 import { duration } from '../../../core/options.ts'
 import {
   type Added,
@@ -19,6 +19,7 @@ import { hidden } from '../log/log-line.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { queueCountsOf } from '../metrics/queue-counts.ts'
 import { addSealed } from '../request/given-ids.ts'
+import { required } from '../request/problem.ts'
 import { noRedactor, type Redactor } from '../request/redact-job.ts'
 
 /** The longest that a claim may wait for a job. */
@@ -50,9 +51,7 @@ export function jobHandlers(meter: JobMeterPart): SomeHandlers {
 
     async getJob({ params: { id }, query: { waitMs = 0 }, jobs, space, signal }) {
       if (waitMs > 0) await space.jobWaits.any([id], waitMs, signal).catch(unlessAborted(signal))
-      const job = await jobs.find(id)
-      if (job !== undefined) return { body: job }
-      throw noSuchJob(id)
+      return { body: required(await jobs.find(id), noSuchJob(id)) }
     },
 
     async claimJobs(call) {
@@ -62,7 +61,7 @@ export function jobHandlers(meter: JobMeterPart): SomeHandlers {
       workers.seen(options, waits)
       const items = await (waits === 0
         ? claimAtOnce(call, options)
-        : claimInLine(call, options, waits, meter))
+        : claimInQueue(call, options, waits, meter))
       workers.claimed(options.workerId, items)
       const wanted = workers.wanted(options.workerId)
       return { body: { items, cursor: null, ...(wanted === 'run' ? {} : { wanted }) } }
@@ -73,11 +72,11 @@ export function jobHandlers(meter: JobMeterPart): SomeHandlers {
       if (leases.length === 0) return { body: { items: [] } }
       const store = space.stores.jobs
       const [outcomes, unwanted] = await Promise.all([store.outcomes(leases), store.cancelRequests(leases)])
-      const wishes = new Set(unwanted)
+      const cancelled = new Set(unwanted)
       const items = body.items.map(({ id }, index) => ({
         id,
         outcome: outcomes[index]!,
-        cancelRequested: wishes.has(id),
+        cancelRequested: cancelled.has(id),
       }))
       return { body: { items } }
     },
@@ -92,7 +91,7 @@ export function jobHandlers(meter: JobMeterPart): SomeHandlers {
 
     async watchJob({ params: { id }, jobs, space }) {
       // Checks first, so that a client gets a 404 instead of a stream that ends at once.
-      if ((await jobs.find(id)) === undefined) throw noSuchJob(id)
+      required(await jobs.find(id), noSuchJob(id))
       return { feed: space.jobFeed(id) }
     },
 
@@ -113,12 +112,8 @@ export function jobHandlers(meter: JobMeterPart): SomeHandlers {
     listErrorGroups: async ({ query, jobs }) => ({ body: await jobs.errorGroups(query) }),
 
     async getErrorGroup({ params: { fingerprint }, jobs }) {
-      const group = await jobs.errorGroup(fingerprint)
-      if (group !== undefined) return { body: group }
-      throw new SignalboxError(
-        'not_found',
-        `There is no group of errors "${fingerprint}": no attempt had such an error, or the last one was long ago.`,
-      )
+      const message = `There is no group of errors "${fingerprint}": no attempt had such an error, or the last one was long ago.`
+      return { body: required(await jobs.errorGroup(fingerprint), message) }
     },
 
     async renewJob({ params: { id }, body: { token, leaseMs }, jobs, space }) {
@@ -140,27 +135,18 @@ export function jobHandlers(meter: JobMeterPart): SomeHandlers {
     },
 
     async pauseQueue({ params: { name }, jobs, space }) {
-      await jobs.pause(name)
-      queueCountsOf(space.stores).forget()
+      await changeQueue(space, jobs.pause(name))
       return { body: { queue: name, paused: true } }
     },
-
     async resumeQueue({ params: { name }, jobs, space }) {
-      await jobs.resume(name)
-      queueCountsOf(space.stores).forget()
+      await changeQueue(space, jobs.resume(name))
       return { body: { queue: name, paused: false } }
     },
-
     async limitQueue({ params: { name }, body, jobs, space }) {
-      const limits = await jobs.setLimits(name, body)
-      queueCountsOf(space.stores).forget()
-      return { body: { queue: name, limits } }
+      return { body: { queue: name, limits: await changeQueue(space, jobs.setLimits(name, body)) } }
     },
-
     async unlimitQueue({ params: { name }, jobs, space }) {
-      const limits = await jobs.setLimits(name, null)
-      queueCountsOf(space.stores).forget()
-      return { body: { queue: name, limits } }
+      return { body: { queue: name, limits: await changeQueue(space, jobs.setLimits(name, null)) } }
     },
 
     async wakeQueue({ params: { name }, jobs }) {
@@ -170,8 +156,15 @@ export function jobHandlers(meter: JobMeterPart): SomeHandlers {
   }
 }
 
-function noSuchJob(id: string): SignalboxError {
-  return new SignalboxError('not_found', `There is no job "${id}": it was never added, or it was pruned.`)
+/** Waits for a change of a queue's settings. Later readers of the counts see it. */
+async function changeQueue<Result>({ stores }: Call['space'], change: Promise<Result>): Promise<Result> {
+  const result = await change
+  queueCountsOf(stores).forget()
+  return result
+}
+
+function noSuchJob(id: string): string {
+  return `There is no job "${id}": it was never added, or it was pruned.`
 }
 
 /** Ignores the error of an aborted request, whose answer has no reader. */
@@ -209,7 +202,7 @@ async function handBack(call: Call, jobs: Call['jobs'], given: readonly ClaimedJ
 }
 
 /** Waits with the other claims of the same queues, until a job is ready, the time is over or the client leaves. */
-async function claimInLine(
+async function claimInQueue(
   call: Call<{ body: wire.ClaimBody }>,
   options: ClaimOptions,
   waitMs: number,
@@ -282,12 +275,8 @@ export function bulkHandlers(begun: (namespace: string) => void): SomeHandlers {
     }),
 
     async getBulkOperation({ params: { id }, jobs }) {
-      const operation = await jobs.bulkOperation(id)
-      if (operation !== undefined) return { body: operation }
-      throw new SignalboxError(
-        'not_found',
-        `There is no bulk operation "${id}": it was never begun, or it was pruned.`,
-      )
+      const message = `There is no bulk operation "${id}": it was never begun, or it was pruned.`
+      return { body: required(await jobs.bulkOperation(id), message) }
     },
 
     cancelBulkOperation: async ({ params: { id }, jobs }) => ({ body: await jobs.cancelBulk(id) }),
@@ -323,12 +312,8 @@ export function scheduleHandlers(redactor: Pick<Redactor, 'payload'>): SomeHandl
       return { body: { ...page, items: items.map(shown) } }
     },
     async getSchedule({ params: { name }, jobs }) {
-      const schedule = await jobs.schedules.find(name)
-      if (schedule !== undefined) return { body: shown(schedule) }
-      throw new SignalboxError(
-        'not_found',
-        `There is no schedule "${name}": it was never set, or it was removed.`,
-      )
+      const message = `There is no schedule "${name}": it was never set, or it was removed.`
+      return { body: shown(required(await jobs.schedules.find(name), message)) }
     },
     removeSchedule: async ({ params, jobs }) => ({
       body: { removed: await jobs.schedules.remove(params.name) },

@@ -1,17 +1,13 @@
-import { SignalboxError } from '../../../core/errors.ts'
 import { boundSchemas, membershipTimes } from '../../../fleet/workers/index.ts'
 import type { SomeHandlers } from '../call.ts'
+import { required } from '../request/problem.ts'
 
 export const workerHandlers: SomeHandlers = {
   listWorkers: async ({ query, space }) => ({ body: await space.jobs.workers(query) }),
 
   async getWorker({ params: { id }, space }) {
-    const worker = await space.jobs.findWorker(id)
-    if (worker !== undefined) return { body: worker }
-    throw new SignalboxError(
-      'not_found',
-      `There is no worker "${id}": it stopped, it never started, or it does not keep a row.`,
-    )
+    const message = `There is no worker "${id}": it stopped, it never started, or it does not keep a row.`
+    return { body: required(await space.jobs.findWorker(id), message) }
   },
 
   quietWorker: async ({ params, space }) => ({ body: await space.jobs.quietWorker(params.id) }),

@@ -9,7 +9,7 @@ import {
 import { Histogram, SeriesCell, type WaitCause } from '../../../fleet/rules/index.ts'
 import { isReserved } from '../../../jobs/index.ts'
 import type { Space } from '../namespace-services.ts'
-import { createKnownAnswers, type KnownAnswer } from './known-answer.ts'
+import { createKnownAnswers, type KnownAnswers } from './known-answer.ts'
 import { bucketsOf, counter, type Family, gauge, type Value } from './metric-registry.ts'
 import { capped } from './module-gauges.ts'
 import { queueCountsOf } from './queue-counts.ts'
@@ -188,23 +188,20 @@ const maxKinds = 5_000
 /** The queues with the most jobs have their own gauge, per namespace. A gauge for `other` would be meaningless. */
 const maxScaled = 50
 
-const scalingsOf: (space: ScaledSpace) => KnownAnswer<readonly Scaling[]> = createKnownAnswers(
-  async (space) => {
-    const parts = scalingPartsOf(space)
-    const lines = (await parts.queues()).filter(({ queue }) => !isReserved(queue))
-    const size = (line: (typeof lines)[number]) => line.ready + line.running + line.waiting
-    const largest = lines.toSorted((a, b) => size(b) - size(a)).slice(0, maxScaled)
-    return Promise.all(largest.map(({ queue }) => readScaling(parts, { queue })))
-  },
-  [],
-)
+const scalingsOf: KnownAnswers<ScaledSpace, readonly Scaling[]> = createKnownAnswers(async (space) => {
+  const parts = scalingPartsOf(space)
+  const lines = (await parts.queues()).filter(({ queue }) => !isReserved(queue))
+  const size = (line: (typeof lines)[number]) => line.ready + line.running + line.waiting
+  const largest = lines.toSorted((a, b) => size(b) - size(a)).slice(0, maxScaled)
+  return Promise.all(largest.map(({ queue }) => readScaling(parts, { queue })))
+}, [])
 
 /** How many workers the queues need. While the store does not answer, shows the last values, or none. */
 export async function scalingFamilies(spaces: Iterable<ScaledSpace>): Promise<readonly Family[]> {
   const shown = capped(spaces).filter(({ label, item }) => label === item.namespace)
   const all = await Promise.all(
     shown.map(async ({ label, item }) => {
-      const scalings = await scalingsOf(item).recent()
+      const scalings = await scalingsOf(item)
       return scalings.map((scaling) => ({ labels: { namespace: label, queue: scaling.queue! }, scaling }))
     }),
   )

@@ -1,54 +1,44 @@
 import { within } from '../../../core/clock.ts'
 
 /**
- * An answer of the store that many callers share, such as overviews and scrapes. The server asks the store at most
- * every two seconds. If the answer is late or fails, callers get the previous one.
+ * Answers of the store that many callers share, such as overviews and scrapes. The server asks the store at most every
+ * two seconds. If the answer is late or fails, callers get the previous one. `waitMs`: how long to wait for the store.
+ * @default a second
  */
-export interface KnownAnswer<Answer> {
-  /** `waitMs`: how long to wait for the store. @default a second */
-  recent(waitMs?: number): Promise<Answer>
-}
+export type KnownAnswers<Asked, Answer> = (asked: Asked, waitMs?: number) => Promise<Answer>
 
 const keepMs = 2_000
 const patienceMs = 1_000
 
-/** Keeps one answer for each object, so that all callers share it. */
+/** Keeps one answer for each object, so that all callers share it; `none` before the first answer. */
 export function createKnownAnswers<Asked extends object, Answer>(
-  question: (asked: Asked) => Promise<Answer>,
+  ask: (asked: Asked) => Promise<Answer>,
   none: Answer,
-): (asked: Asked) => KnownAnswer<Answer> {
-  const known = new WeakMap<Asked, KnownAnswer<Answer>>()
-  return (asked) => {
-    let answer = known.get(asked)
-    if (answer === undefined) {
-      answer = createKnownAnswer(() => question(asked), none)
-      known.set(asked, answer)
-    }
-    return answer
+): KnownAnswers<Asked, Answer> {
+  interface Known {
+    answer: Answer
+    askedAt: number
+    asking: Promise<void> | undefined
   }
-}
+  const answers = new WeakMap<Asked, Known>()
 
-function createKnownAnswer<Answer>(question: () => Promise<Answer>, none: Answer): KnownAnswer<Answer> {
-  let last = none
-  let askedAt = Number.NEGATIVE_INFINITY
-  let asking: Promise<void> | undefined
-
-  async function ask(): Promise<void> {
-    askedAt = performance.now()
+  async function refresh(asked: Asked, known: Known): Promise<void> {
+    known.askedAt = performance.now()
     try {
-      last = await question()
+      known.answer = await ask(asked)
     } catch {
       // `/readyz` reports a store that does not answer.
     } finally {
-      asking = undefined
+      known.asking = undefined
     }
   }
 
-  return {
-    async recent(waitMs = patienceMs) {
-      if (asking === undefined && performance.now() - askedAt >= keepMs) asking = ask()
-      if (asking !== undefined) await within(Math.min(waitMs, patienceMs), asking, () => undefined)
-      return last
-    },
+  return async (asked, waitMs = patienceMs) => {
+    const known = answers.get(asked) ?? { answer: none, askedAt: Number.NEGATIVE_INFINITY, asking: undefined }
+    answers.set(asked, known)
+    if (known.asking === undefined && performance.now() - known.askedAt >= keepMs)
+      known.asking = refresh(asked, known)
+    if (known.asking !== undefined) await within(Math.min(waitMs, patienceMs), known.asking, () => undefined)
+    return known.answer
   }
 }

@@ -17,7 +17,7 @@ import {
   seriesFamilies,
   totalsOf,
 } from './fleet-families.ts'
-import { createKnownAnswers, type KnownAnswer } from './known-answer.ts'
+import { createKnownAnswers, type KnownAnswers } from './known-answer.ts'
 import { createLockMeter, type LockMeter } from './lock-meter.ts'
 import {
   CappedSeries,
@@ -212,17 +212,16 @@ export function createMetrics(parts: MetricsParts): Metrics {
 }
 
 /** While the store does not answer, shows the last totals of the fleet, or none. */
-const fleetTotalsOf: (store: Pick<SeriesStore, 'totals'>) => KnownAnswer<readonly SeriesTotal[]> =
-  createKnownAnswers(
-    async (store) => totalsOf((await store.totals()).filter(({ queue }) => !isReserved(queue))),
-    [],
-  )
+const fleetTotalsOf: KnownAnswers<Pick<SeriesStore, 'totals'>, readonly SeriesTotal[]> = createKnownAnswers(
+  async (store) => totalsOf((await store.totals()).filter(({ queue }) => !isReserved(queue))),
+  [],
+)
 
 function seriesOf(spaces: Iterable<MetricsSpace>): Promise<readonly SeriesSpace[]> {
   const counting = [...spaces].filter(({ activity }) => activity !== undefined)
   return Promise.all(
     counting.map(async ({ namespace, activity, stores }) => {
-      const fleet = stores.series === undefined ? [] : await fleetTotalsOf(stores.series).recent()
+      const fleet = stores.series === undefined ? [] : await fleetTotalsOf(stores.series)
       return { namespace, totals: { fleet, process: activity!.totals() } }
     }),
   )
@@ -239,7 +238,7 @@ function problemsOf(
   )
   const known = capped(monitored).map(async ({ label, item: { monitor } }) => ({
     label,
-    problems: await knownProblemsOf(monitor).recent(),
+    problems: await knownProblemsOf(monitor),
   }))
   return Promise.all(known)
 }

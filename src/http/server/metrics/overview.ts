@@ -8,7 +8,7 @@ import type { Me, Overview, OverviewProblem, OverviewQuery, Readiness } from '..
 import type { Principal, Served } from '../call.ts'
 import type { Space } from '../namespace-services.ts'
 import type { ClockJump, Health } from './health.ts'
-import { createKnownAnswers, type KnownAnswer } from './known-answer.ts'
+import { createKnownAnswers, type KnownAnswers } from './known-answer.ts'
 import { queueCountsOf } from './queue-counts.ts'
 
 /**
@@ -54,8 +54,8 @@ export function createOverviews(parts: OverviewParts): Overviews {
       const [readiness, { lines, isCounting }, monitor, series] = await Promise.all([
         parts.health.ready(),
         queueCountsOf(space.stores).recent(waitMs),
-        knownProblemsOf(space.monitor).recent(waitMs),
-        lastHourOf(space.stores.series).recent(),
+        knownProblemsOf(space.monitor, waitMs),
+        lastHourOf(space.stores.series),
       ])
       const at = Date.now()
       const queues = lines.filter(({ queue }) => !isReserved(queue)).sort(byQueue)
@@ -170,13 +170,15 @@ function monitorProblems({ dead, unreadable }: MonitorProblems): readonly Overvi
 }
 
 /** The known problems of a monitor that need an operator. */
-export const knownProblemsOf: (monitor: Pick<Monitor, 'problems'>) => KnownAnswer<MonitorProblems> =
-  createKnownAnswers((monitor) => monitor.problems(), { dead: [], unreadable: [], plain: 0 })
+export const knownProblemsOf: KnownAnswers<Pick<Monitor, 'problems'>, MonitorProblems> = createKnownAnswers(
+  (monitor) => monitor.problems(),
+  { dead: [], unreadable: [], plain: 0 },
+)
 
 const noSeries: Series = { now: 0, from: 0, to: 0, stepMs: minuteMs, items: [], isFolded: false }
 
 /** Counts of the last hour, of all processes on the store. */
-const lastHourOf: (store: SeriesStore) => KnownAnswer<Series> = createKnownAnswers(
+const lastHourOf: KnownAnswers<SeriesStore, Series> = createKnownAnswers(
   (store) => readSeries(store, { step: minuteMs }),
   noSeries,
 )
@@ -232,7 +234,7 @@ export async function findWorkerProblems(
     return nowMs - standstill.seenAt >= stillMs
   }
 
-  const known = await liveWorkersOf(store).recent(waitMs)
+  const known = await liveWorkersOf(store, waitMs)
   if (known === undefined) return { problems, queues }
   for (const { queue, ready, running, oldestReadyAt } of behind) {
     const listed = known.filter((worker) => worker.queues.includes(queue))
@@ -271,8 +273,8 @@ export async function findWorkerProblems(
 }
 
 /** Undefined: not known yet. */
-const liveWorkersOf: (store: WorkerStore) => KnownAnswer<readonly WorkerRecord[] | undefined> =
-  createKnownAnswers(async (store: WorkerStore) => {
+const liveWorkersOf: KnownAnswers<WorkerStore, readonly WorkerRecord[] | undefined> = createKnownAnswers(
+  async (store: WorkerStore) => {
     const live: WorkerRecord[] = []
     let after: string | undefined
     do {
@@ -281,4 +283,6 @@ const liveWorkersOf: (store: WorkerStore) => KnownAnswer<readonly WorkerRecord[]
       after = workers.length < pageSize ? undefined : workers.at(-1)!.id
     } while (after !== undefined && live.length < maxWorkers)
     return live
-  }, undefined)
+  },
+  undefined,
+)

@@ -46,6 +46,12 @@ export function asSignalboxError(error: unknown): SignalboxError {
   })
 }
 
+/** Returns the value, or throws `not_found` with this message. */
+export function required<Value>(value: Value | undefined, message: string): Value {
+  if (value !== undefined) return value
+  throw new SignalboxError('not_found', message)
+}
+
 /** Translates Node's error about an unreadable request. Do not use it for other errors: a store's may look the same. */
 function errorOfUnreadable(error: Error): SignalboxError {
   const { code, message } = error as NodeJS.ErrnoException

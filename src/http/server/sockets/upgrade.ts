@@ -8,7 +8,6 @@ import { nodeSubprotocols } from '../../contract/index.ts'
 import type { Authenticator, Incoming, Principal } from '../call.ts'
 import { beginUpgrade, hasEarlierRequest, refuseInOrder, upgradeTooEarly } from '../connection-order.ts'
 import { hostOf } from '../node-http.ts'
-import type { Admission } from '../request/admission.ts'
 import { asSignalboxError } from '../request/problem.ts'
 import { closeCodes, type GuardedSocket, OpenSocket, type SocketOwner } from './guarded-socket.ts'
 
@@ -21,8 +20,6 @@ export interface Gateway {
 
 export interface UpgradesOptions {
   readonly authenticator: Pick<Authenticator, 'authenticate' | 'watch'>
-  /** Limits the sockets of a principal; they count as streams. @default no limit */
-  readonly admission?: Pick<Admission, 'enterStream'>
   /** Throws when the Host header does not name this server, or the request comes from a page of another site. */
   readonly checkSite: (incoming: UpgradeRequest) => void
   /** The gateways by path. */
@@ -61,8 +58,8 @@ export function isWebSocketUpgrade({
 /**
  * Turns HTTP requests into WebSockets. The server checks an upgrade like any other request before it accepts it:
  *
- *     upgrade ──▶ site ──▶ path ──▶ token and scope ──▶ caps ──▶ 101 ──▶ gateway
- *                   └────────┴─────────────┴────────────┴──▶ a problem document on the bare socket
+ *     upgrade ──▶ site ──▶ path ──▶ token and scope ──▶ 101 ──▶ gateway
+ *                   └────────┴─────────────┴──▶ a problem document on the bare socket
  *
  * An accepted socket is guarded: messages, fragments and buffers are bounded, and the server pings it. The server
  * closes it when its token is no longer valid (4401), or when it shuts down (1001).
@@ -161,8 +158,6 @@ export class Upgrades {
     // The server or the client may have closed meanwhile.
     this.#checkOpen()
     if (socket.destroyed || !socket.writable) return
-    const leave = this.#options.admission?.enterStream(principal)
-    if (leave) socket.once('close', leave)
     this.#handshake.handleUpgrade(request, socket, head, (ws) => {
       socket.off('error', cut)
       this.#accept(ws, gateway, principal)

@@ -315,26 +315,6 @@ test('only a real WebSocket request is treated as one', () => {
   assert.equal(isWebSocketUpgrade({ headers: {}, httpVersion: '1.1' }), false)
 })
 
-test('a caller above its cap is refused, and counts no more once its socket has closed', async () => {
-  let count = 0
-  const admission = {
-    enterStream() {
-      if (count >= 1) throw new SignalboxError('too_many', 'Close some first.')
-      count++
-      return () => count--
-    },
-  }
-  await using stage = await upgrading({ admission })
-  const ws = await stage.open()
-  const { bytes } = await ask(stage.port, goodLines(stage.port))
-  assert.match(bytes().toString(), /^HTTP\/1\.1 429 /)
-  ws.terminate()
-  await stage.closed()
-  assert.equal(count, 0)
-  const again = await stage.open()
-  again.terminate()
-})
-
 test('a caller whose token cannot be looked up in time gets an error that says so', async () => {
   const clock = createFakeClock()
   const authenticating = Promise.withResolvers<void>()
