@@ -37,7 +37,7 @@ export type WireFoundWorker = api.ReplyOf<typeof api.getWorker>
 
 export type WireErrorGroup = ErrorGroup
 export type WireAdded = Added
-/** Something done to every job that a search means, as the server shows it. */
+/** An operation on every job that a search matches, as the server shows it. */
 export type WireBulkOperation = BulkOperation
 export type WireBulkCount = BulkCount
 /** A schedule as the server shows it. */
@@ -190,13 +190,13 @@ export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number
   }
 }
 
-/** One request waits no longer, so that a connection that was lost unnoticed costs no more. */
+/** The longest wait of one request. A lost connection delays the answer by at most this time. */
 const longestWaitMs = 20_000
 
 /** A worker may know hundreds of kinds, each with a schema. */
 const workersBytes = 64 * 1_048_576
 
-/** How long pruning may take: there may be millions of jobs, and it works in small steps. */
+/** How long pruning may take: the server prunes millions of jobs in small steps. */
 const pruneMs = 120_000
 
 /** The longest page of `limit` jobs: payload and result of 256 KiB each, and an error with its stack. */

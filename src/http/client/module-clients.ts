@@ -100,7 +100,7 @@ function createMonitorClient(client: Pick<Client, 'call'>): MonitorClient {
 
 /** All changes of a report, with the states before and after. */
 const reportBytes = 40 * 1_048_576
-/** 500 notifications with two states of 256 KiB each would be larger; ask for smaller pages then. */
+/** 500 notifications with two states of 256 KiB each would be larger. Then the caller needs smaller pages. */
 const listBytes = 64 * 1_048_576
 
 export type WireClaimed = ClaimAnswer
@@ -143,7 +143,7 @@ function createOnceClient(client: Pick<Client, 'call'>): OnceClient {
   }
 }
 
-/** The longest reply per key, with its result. A reply that is not read leaves keys claimed. */
+/** The longest reply per key, with its result. If the client did not read the reply, the keys would stay claimed. */
 const claimBytes = 2 * 262_144
 
 /** The identity of the caller, and the state of the server. */

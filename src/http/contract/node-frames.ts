@@ -40,29 +40,20 @@ export const nodeCloseCodes = {
   superseded: 4409,
 } as const
 
-/** Codes of `error` frames. The dispatcher sends `superseded`. */
-export const frameProblems = [
-  'invalid_frame',
-  'unknown_type',
-  'hello_expected',
-  'hello_twice',
-  'unsupported_protocol',
-  'superseded',
-  'forbidden',
-  'too_many',
-] as const
-
-/** One of `frameProblems`. */
-export type FrameProblem = (typeof frameProblems)[number]
+/** The code of an `error` frame. The dispatcher sends `superseded`. */
+export type FrameProblem =
+  | 'invalid_frame'
+  | 'unknown_type'
+  | 'hello_expected'
+  | 'hello_twice'
+  | 'unsupported_protocol'
+  | 'superseded'
+  | 'forbidden'
+  | 'too_many'
 
 /** Asks the server for a `pong`, which it sends at once. Platforms hide the pings of the protocol itself. */
 export interface PingFrame {
   readonly type: 'ping'
-}
-
-/** The answer to a ping. */
-export interface PongFrame {
-  readonly type: 'pong'
 }
 
 /** The limits of a node's frames. */

@@ -3,6 +3,7 @@ import { test } from 'vitest'
 import { openMemory } from '../../storage/memory/index.ts'
 import type { FeedReader, ServedStores } from './call.ts'
 import { Spaces } from './namespace-services.ts'
+import { createHintsFeed } from './streams/watch-feeds.ts'
 
 /** Spaces over a store in memory, and who listens to its notifiers. */
 async function opened(max: number) {
@@ -68,7 +69,7 @@ test('the limit may be exceeded while all namespaces are in use, and unused ones
 test("a reader of a stream keeps its namespace's services, and one opened late restores them", async () => {
   const { spaces, listeners } = await opened(1)
   const space = spaces.enter('a')
-  const feeds = [space.queuesFeed, space.hintsFeed(['mail'])]
+  const feeds = [space.queuesFeed, space.feed(({ stores }) => createHintsFeed(stores.notifier, ['mail']))]
   spaces.leave(space)
   spaces.leave(spaces.enter('b'))
   const close = feeds.map((feed) => feed.open(undefined, deaf))

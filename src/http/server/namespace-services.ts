@@ -15,13 +15,7 @@ import {
   type Jobs,
   JobWaits,
 } from '../../jobs/index.ts'
-import {
-  createLocks,
-  createLocksForJobs,
-  type LockStore,
-  type Locks,
-  type WatchOptions,
-} from '../../locks/index.ts'
+import { createLocks, createLocksForJobs, type LockStore, type Locks } from '../../locks/index.ts'
 import { createMonitor, type Monitor } from '../../monitor/index.ts'
 import { createOnce, type Once, OnceTally } from '../../once/index.ts'
 import { ClaimingWorkers } from './background/claiming-workers.ts'
@@ -31,8 +25,7 @@ import { queueCountsOf } from './metrics/queue-counts.ts'
 import { noRedactor, type Redactor } from './request/redact-job.ts'
 import type { ModuleSettings } from './server-options.ts'
 import { createQueuesFeed } from './streams/queues-feed.ts'
-import { createJobFeed, createQueueFeed, QueueEnds } from './streams/row-feeds.ts'
-import { createHintsFeed, createLocksFeed, createTasksFeed } from './streams/watch-feeds.ts'
+import { QueueEnds } from './streams/row-feeds.ts'
 
 /** The stores of all namespaces. */
 export type SpacesSource = Pick<Served, 'within'> & Partial<Pick<Served, 'traits' | 'time'>>
@@ -223,7 +216,7 @@ export class Space {
     this.longPollClaims = new LongPollClaims(stores.notifier)
     this.#spaces = spaces
     this.#remoteWakeUps = remoteWakeUps
-    this.queuesFeed = this.#countedFeed((space) => space.#sharedQueuesFeed)
+    this.queuesFeed = this.feed((space) => space.#sharedQueuesFeed)
   }
 
   /** Created on first use. */
@@ -286,6 +279,11 @@ export class Space {
     return counts
   }
 
+  /** Whether the server ends waits, because it shuts down. */
+  get isEndingWaits(): boolean {
+    return this.#spaces.isEndingWaits
+  }
+
   /** This space if it counts jobs, because scaling advice needs the counts. */
   get scaled(): this | undefined {
     return this.activity && this
@@ -304,27 +302,6 @@ export class Space {
     return createAudit({ store: this.stores.audit })
   }
 
-  /** The events of a wait queue: `/v1/locks/events`. */
-  locksFeed(options: Omit<WatchOptions, 'signal' | 'lastEventId'>): Feed {
-    const spaces = this.#spaces
-    return this.#countedFeed((space) => createLocksFeed(space.locks, options, () => spaces.isEndingWaits))
-  }
-
-  /** The events of a job: `/v1/jobs/{id}/events`. */
-  jobFeed(jobId: string): Feed {
-    return this.#countedFeed(({ jobs, jobWaits }) => createJobFeed({ jobs, waits: jobWaits }, jobId))
-  }
-
-  /** The ended jobs of a queue: `/v1/queues/{name}/events`. */
-  queueFeed(queue: string): Feed {
-    return this.#countedFeed(({ queueEnds }) => createQueueFeed(queueEnds, queue))
-  }
-
-  /** The events of a task: `/v1/tasks/{id}/events`. */
-  tasksFeed(taskId: string): Feed {
-    return this.#countedFeed((space) => createTasksFeed(space.dispatch, taskId))
-  }
-
   get #sharedQueuesFeed(): Feed {
     const stats = async () => {
       const { lines } = await queueCountsOf(this.stores).now()
@@ -332,11 +309,6 @@ export class Space {
     }
     this.#queues ??= createQueuesFeed({ stats }, this.stores.notifier)
     return this.#queues
-  }
-
-  /** Hints for remote workers of these queues: `/v1/jobs/events`. */
-  hintsFeed(queues: readonly string[]): Feed {
-    return this.#countedFeed((space) => createHintsFeed(space.stores.notifier, queues))
   }
 
   /** Ends waits for jobs with what they have. Later requests do not wait. */
@@ -361,7 +333,7 @@ export class Space {
    * A feed that counts its readers in `refCount`. A stream opens its feed after its request has left the space, which
    * may be closed by then. So the feed enters the namespace again.
    */
-  #countedFeed(feedOf: (space: Space) => Feed): Feed {
+  feed(feedOf: (space: Space) => Feed): Feed {
     const { namespace } = this
     const spaces = this.#spaces
     return {

@@ -5,6 +5,7 @@ import type { SomeHandlers } from '../call.ts'
 import { hidden } from '../log/log-line.ts'
 import type { Space } from '../namespace-services.ts'
 import { required } from '../request/problem.ts'
+import { createTasksFeed } from '../streams/watch-feeds.ts'
 
 /** Handlers of dispatch. A body holds the arguments and options of the method. */
 export const dispatchHandlers: SomeHandlers = {
@@ -31,7 +32,7 @@ export const dispatchHandlers: SomeHandlers = {
   async taskEvents({ params, space }) {
     // Checks first, because a stream that has begun cannot become a problem document.
     required(await space.dispatch.task(params.id), noTask(params.id))
-    return { feed: space.tasksFeed(params.id) }
+    return { feed: space.feed(({ dispatch }) => createTasksFeed(dispatch, params.id)) }
   },
   async cancelTask({ params, body, space }) {
     return { body: await startedDispatch(space).cancel(params.id, body) }

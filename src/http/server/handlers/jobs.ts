@@ -21,6 +21,7 @@ import { queueCountsOf } from '../metrics/queue-counts.ts'
 import { addSealed } from '../request/given-ids.ts'
 import { required } from '../request/problem.ts'
 import { noRedactor, type Redactor } from '../request/redact-job.ts'
+import { createJobFeed, createQueueFeed } from '../streams/row-feeds.ts'
 
 /** The longest that a claim may wait for a job. */
 const maxWaitMs = 60_000
@@ -92,10 +93,12 @@ export function jobHandlers(meter: JobMeterPart): SomeHandlers {
     async watchJob({ params: { id }, jobs, space }) {
       // Checks first, so that a client gets a 404 instead of a stream that ends at once.
       required(await jobs.find(id), noSuchJob(id))
-      return { feed: space.jobFeed(id) }
+      return { feed: space.feed(({ jobs, jobWaits }) => createJobFeed({ jobs, waits: jobWaits }, id)) }
     },
 
-    watchQueue: async ({ params: { name }, space }) => ({ feed: space.queueFeed(name) }),
+    watchQueue: async ({ params: { name }, space }) => ({
+      feed: space.feed(({ queueEnds }) => createQueueFeed(queueEnds, name)),
+    }),
 
     async ackJob({ params: { id }, body: { token, ...options }, jobs, space }) {
       const { state } = await jobs.ack({ id, token }, options)

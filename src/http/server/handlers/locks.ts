@@ -2,7 +2,7 @@ import { includesScope } from '../../../access/index.ts'
 import { invalidArgument, SignalboxError } from '../../../core/errors.ts'
 import type * as wire from '../../contract/index.ts'
 import type { Call, SomeHandlers } from '../call.ts'
-import { readEventId } from '../streams/watch-feeds.ts'
+import { createLocksFeed, readEventId } from '../streams/watch-feeds.ts'
 
 /** The HTTP status of each answer. A busy lock is an expected answer, so it is not a problem document. */
 const statuses = { granted: 200, completed: 200, failed: 200, queued: 202, refused: 409 } as const
@@ -25,7 +25,8 @@ export const lockHandlers: SomeHandlers = {
     checkRequester(call)
     // Checks before the head is written, while an error response is still possible.
     readEventId(lastEventId)
-    return { feed: space.locksFeed(query) }
+    const isDraining = () => space.isEndingWaits
+    return { feed: space.feed(({ locks }) => createLocksFeed(locks, query, isDraining)) }
   },
 }
 

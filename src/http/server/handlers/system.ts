@@ -12,6 +12,7 @@ import type { Health } from '../metrics/health.ts'
 import { metricsType } from '../metrics/metric-registry.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Overviews } from '../metrics/overview.ts'
+import { createHintsFeed } from '../streams/watch-feeds.ts'
 
 /** The services behind health, metrics and the description of the API. */
 export interface SystemParts {
@@ -113,7 +114,10 @@ export function contentionHandlers(contention: Pick<Contention, 'snapshot'>): So
 
 export const eventHandlers: SomeHandlers = {
   events: async ({ space }) => ({ feed: space.queuesFeed }),
-  jobEvents: async ({ query, space }) => ({ feed: space.hintsFeed(decodeQueues(query?.queues)) }),
+  async jobEvents({ query, space }) {
+    const queues = decodeQueues(query?.queues)
+    return { feed: space.feed(({ stores }) => createHintsFeed(stores.notifier, queues)) }
+  },
 }
 
 /** The most queues of one claim. */

@@ -39,12 +39,11 @@ export interface HealthParts {
   readonly clock?: Clock
 }
 
-/** Time limits of the checks. */
-export const healthDefaults: {
-  readonly pingTimeoutMs: number
-  readonly keepMs: number
-  readonly replaceMs: number
-} = { pingTimeoutMs: 2_000, keepMs: 1_000, replaceMs: 5_000 }
+const pingTimeoutMs = 2_000
+/** How long callers share a verdict. */
+const verdictMs = 1_000
+/** How long after a hanging ping the next one may start. */
+const replaceMs = 5_000
 
 type Check = Readiness['checks'][number]
 /** The result of a check of the store. */
@@ -96,7 +95,6 @@ function drainCheck(isDraining: boolean): Check {
 
 /** Runs one check of the store at a time, which all callers share. */
 function createStoreProbe(store: HealthParts['store'], clock: Clock): () => Promise<Verdict> {
-  const { pingTimeoutMs, keepMs, replaceMs } = healthDefaults
   let last: { readonly verdict: Verdict; readonly at: number } | undefined
   let inFlight: { readonly since: number; readonly verdict: Promise<Verdict> } | undefined
 
@@ -122,7 +120,7 @@ function createStoreProbe(store: HealthParts['store'], clock: Clock): () => Prom
 
   return async () => {
     const now = clock.now()
-    if (last !== undefined && now - last.at <= keepMs) return last.verdict
+    if (last !== undefined && now - last.at <= verdictMs) return last.verdict
     if (inFlight !== undefined && now - inFlight.since < replaceMs) return inFlight.verdict
     return begin()
   }

@@ -21,11 +21,7 @@ export interface LockMeter {
 }
 
 /** How much a meter remembers, at half a kilobyte each. Above the limit it forgets the oldest. */
-export const lockMeterLimits: {
-  readonly operations: number
-  readonly waiting: number
-  readonly held: number
-} = { operations: 100, waiting: 50_000, held: 50_000 }
+export const lockMeterLimits = { operations: 100, waiting: 50_000, held: 50_000 } as const
 
 /** `gone`: the waiter left, an operator evicted it, or its deadline or lease ended. */
 type WaitEnd = 'granted' | 'completed' | 'failed' | 'gone'

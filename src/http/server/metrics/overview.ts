@@ -29,11 +29,7 @@ export interface OverviewParts {
 }
 
 /** The limits from which the overview reports a problem, and how many it lists. */
-export const overviewLimits: {
-  readonly behindMs: number
-  readonly namespaces: number
-  readonly problems: number
-} = { behindMs: 60_000, namespaces: 200, problems: 100 }
+const overviewLimits = { behindMs: 60_000, namespaces: 200, problems: 100 }
 
 /** The queue in which tasks for nodes wait; see src/dispatch/tasks/task-document.ts. */
 const dispatchQueue = 'signalbox.dispatch'

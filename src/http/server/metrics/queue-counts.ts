@@ -10,15 +10,15 @@ export interface Counted {
 }
 
 /** How often the server counts. */
-export const queueCountLimits: {
-  readonly keepMs: number
+export const queueCountLimits = {
+  keepMs: 1_000,
   /** The longest time for which a count is fresh. */
-  readonly maxKeepMs: number
+  maxKeepMs: 5_000,
   /** The share of time that counting may take. */
-  readonly share: number
+  share: 0.05,
   /** From this number of jobs on, callers of `now` get a shared count too. */
-  readonly largeCount: number
-} = { keepMs: 1_000, maxKeepMs: 5_000, share: 0.05, largeCount: 100_000 }
+  largeCount: 100_000,
+} as const
 
 type CountingStore = Pick<Space['stores']['jobs'], 'stats'>
 
@@ -123,11 +123,7 @@ export interface MeteredSpace {
 }
 
 /** The limits of a scrape. */
-export const scrapeLimits: {
-  readonly timeoutMs: number
-  readonly namespaces: number
-  readonly queues: number
-} = { timeoutMs: 2_000, namespaces: 100, queues: 500 }
+export const scrapeLimits = { timeoutMs: 2_000, namespaces: 100, queues: 500 } as const
 
 interface Line extends QueueStats {
   readonly namespace: string

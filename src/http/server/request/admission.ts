@@ -18,9 +18,9 @@ import { answerOnSocket } from './problem.ts'
 export interface AdmissionOptions {
   /** The most connections in all. @default 20_000 */
   readonly maxConnections?: number
-  /** The most connections from one address (IPv6: one /64) that is no trusted proxy. @default 12_000 */
+  /** The most connections from one address (IPv6: one /64), except trusted proxies. @default 12_000 */
   readonly maxConnectionsPerAddress?: number
-  /** The most requests in flight of one token, those that wait for a job included. @default 2_000 */
+  /** The most requests in flight of one token, including requests that wait for a job. @default 2_000 */
   readonly maxRequestsPerPrincipal?: number
   /** The most open streams of one token. @default 1_000 */
   readonly maxStreamsPerPrincipal?: number

@@ -21,7 +21,7 @@ export class RequestContext implements Call {
   query: unknown
   body: unknown
   principal: Principal = anonymous
-  /** The Idempotency-Key and what it is bound to. */
+  /** The Idempotency-Key, and the hash of the request to which it is bound. */
   key: { readonly key: string; readonly fingerprint: string } | undefined
   #space: Space | undefined
   #keyed: Jobs | undefined

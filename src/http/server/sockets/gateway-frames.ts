@@ -71,43 +71,40 @@ function isBroken(id: unknown): boolean {
   return typeof id === 'string' && !id.isWellFormed()
 }
 
-/**
- * Decodes one field of a frame, or its absence. The schema has checked the types. Fields without a decoder are dropped.
- */
-type Decoder = (value: unknown) => unknown
-
-const asIs: Decoder = (value) => value
-const orNull: Decoder = (value) => value ?? null
 /** Makes text that every store accepts. */
-const storableText: Decoder = (text) =>
-  typeof text === 'string' ? text.toWellFormed().replaceAll('\0', '') : null
-const ofAttempt = { taskId: asIs, attempt: asIs }
-
-const decoders: Readonly<Record<Shaped['type'], Readonly<Record<string, Decoder>>>> = {
-  hello: {
-    nodeId: asIs,
-    instanceId: asIs,
-    services: offersOf,
-    labels: (labels) => ({ ...(labels as object) }),
-    running: orNull,
-    protocol: () => nodeProtocol,
-  },
-  heartbeat: { load: loadOf, running: orNull, countedSeq: orNull },
-  'task.accept': ofAttempt,
-  'task.reject': { ...ofAttempt, reason: storableText, retryAfterMs: orNull },
-  'task.progress': { ...ofAttempt, percent: orNull, note: storableText },
-  'task.result': { ...ofAttempt, output: orNull },
-  'task.fail': { ...ofAttempt, error: failureOf, retryable: (value) => value ?? true },
-  update: { services: offersOf, labels: (labels) => (labels ? { ...(labels as object) } : null) },
-  bye: {},
-  ping: {},
+function storableText(text: unknown): string | null {
+  return typeof text === 'string' ? text.toWellFormed().replaceAll('\0', '') : null
 }
+
+/** Decodes a field whose type the schema has checked. Without a decoder, a missing field becomes null. */
+const decoders: Readonly<Record<string, (value: unknown) => unknown>> = {
+  protocol: () => nodeProtocol,
+  services: offersOf,
+  labels: (labels) => (labels ? { ...(labels as object) } : null),
+  load: loadOf,
+  reason: storableText,
+  note: storableText,
+  error: failureOf,
+  retryable: (value) => value ?? true,
+}
+
+/** The known fields of each frame. Others are dropped. */
+const fieldsByType = new Map(
+  Object.entries(nodeFrameSchemas).map(([type, schema]) => [
+    type,
+    Object.keys((schema as { readonly properties?: object }).properties ?? {}),
+  ]),
+)
 
 function decode(shaped: Shaped, length: number): NodeFrame | PingFrame {
   const frame: Record<string, unknown> = { type: shaped.type }
-  const fields = decoders[shaped.type]
-  for (const name in fields) frame[name] = fields[name]!(shaped[name])
+  for (const name of fieldsByType.get(shaped.type)!) {
+    const value = shaped[name]
+    const decoder = decoders[name]
+    frame[name] = decoder === undefined ? (value ?? null) : decoder(value)
+  }
   const read = frame as unknown as NodeFrame | PingFrame
+  if (read.type === 'hello') return { ...read, labels: read.labels ?? {} }
   return read.type === 'task.result' ? withValidOutput(read, length) : read
 }
 
