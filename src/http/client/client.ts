@@ -9,11 +9,11 @@ import {
   resolveClientOptions,
 } from './client-options.ts'
 import { createModuleClients, type ModuleClients } from './module-clients.ts'
-import { decodeAnswer } from './reply.ts'
 import {
   bodyText,
   type CallArguments,
   type CallOptions,
+  decodeAnswer,
   describe,
   exchange,
   isDistrusted,

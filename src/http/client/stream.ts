@@ -4,9 +4,9 @@ import { parseJson } from '../../core/json.ts'
 import { whole } from '../../core/options.ts'
 import { EventParser, type ParsedEvent, type Route, type Shape } from '../contract/index.ts'
 import type { ResolvedClientOptions } from './client-options.ts'
-import { decodeAnswer } from './reply.ts'
 import {
   type CallInput,
+  decodeAnswer,
   describe,
   mediaType,
   type OutgoingRequest,

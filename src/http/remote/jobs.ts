@@ -41,8 +41,7 @@ import {
   type WorkerOptions,
 } from '../../jobs/index.ts'
 import { type Client, JsonText, logJob, reportWorkers, type ShapeOf, waitForJobs } from '../client/index.ts'
-import { objectOf } from './encode.ts'
-import { inParallel, isOfSeveral, noTransaction, RemoteJobStore } from './remote-job-store.ts'
+import { inParallel, isOfSeveral, noTransaction, objectOf, RemoteJobStore } from './remote-job-store.ts'
 
 /**
  * The methods of jobs on a remote server, without transactions. The types below refuse a transaction at compile time,

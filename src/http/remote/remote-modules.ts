@@ -15,7 +15,7 @@ import {
 import type { FailedSubject, Monitor, Report } from '../../monitor/index.ts'
 import { eventId, type Once, runOnce, runProcessing } from '../../once/index.ts'
 import type { Client } from '../client/index.ts'
-import { objectOf } from './encode.ts'
+import { objectOf } from './remote-job-store.ts'
 
 /** The monitor of a box on a server: all methods except sending, which the server does. */
 export type RemoteMonitor = Omit<

@@ -9,8 +9,12 @@ import { type Answered, type Api, createApi } from './api.ts'
 import { createAssets } from './assets.ts'
 import { createAlertWatch } from './background/alert-watch.ts'
 import { createNamespaceWork } from './background/namespace-work.ts'
-import { createBulkWorkers, createDispatchers, createResolvers } from './background/namespace-workers.ts'
-import { createSenders } from './background/senders.ts'
+import {
+  createBulkWorkers,
+  createDispatchers,
+  createResolvers,
+  createSenders,
+} from './background/namespace-workers.ts'
 import { createServerUpkeep } from './background/server-upkeep.ts'
 import { createHandlers } from './handlers/index.ts'
 import type { JobMeterPart } from './handlers/jobs.ts'

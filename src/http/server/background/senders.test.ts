@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import type { Sender, SendingCounts } from '../../../monitor/index.ts'
 import type { Space, Spaces } from '../namespace-services.ts'
-import { createSenders } from './senders.ts'
+import { createSenders } from './namespace-workers.ts'
 
 /** Senders that send nothing, and say when they begin and end. */
 function stage() {
