@@ -6,8 +6,13 @@ import { KeyWaits } from './key-waits.ts'
 import { type Kind, Kinds, noteWait } from './kinds.ts'
 import { LoopWatch, loopActiveMs } from './loop-watch.ts'
 import { Recorder, Slowest } from './recorder.ts'
-import type { ContentionSnapshot, HolderTotal, MatrixCell } from './snapshot.ts'
-import { type KindSeries, seriesOf, takeSnapshot } from './snapshot.ts'
+import {
+  type ContentionSeries,
+  type ContentionSnapshot,
+  type HolderTotal,
+  seriesOf,
+  takeSnapshot,
+} from './snapshot.ts'
 import { Matrix, type Pending, type Share } from './wait-matrix.ts'
 
 /**
@@ -49,11 +54,6 @@ export type LockWaits = Pick<KeyWaits, 'queued' | 'granted' | 'left' | 'released
 export interface SnapshotOptions {
   /** Leaves out keys of other namespaces, and the subjects of the slowest turns. @default everything */
   readonly namespace?: string | undefined
-}
-
-export interface ContentionSeries {
-  readonly kinds: readonly KindSeries[]
-  readonly matrix: readonly MatrixCell[]
 }
 
 export interface ContentionEvents {

@@ -5,7 +5,6 @@ export {
   type Contention,
   type ContentionEvents,
   type ContentionOptions,
-  type ContentionSeries,
   contentionDefaults,
   createContention,
   type LockWaits,
@@ -17,6 +16,7 @@ export {
 export type { WaitKey } from './key-waits.ts'
 export type {
   BoundCounts,
+  ContentionSeries,
   ContentionSnapshot,
   Distribution,
   HolderTotal,

@@ -73,11 +73,12 @@ export interface BoundCounts {
   readonly sumMs: number
 }
 
-export function seriesOf(
-  kinds: Kinds,
-  matrix: Matrix,
-  boundsMs: readonly number[],
-): { readonly kinds: readonly KindSeries[]; readonly matrix: readonly MatrixCell[] } {
+export interface ContentionSeries {
+  readonly kinds: readonly KindSeries[]
+  readonly matrix: readonly MatrixCell[]
+}
+
+export function seriesOf(kinds: Kinds, matrix: Matrix, boundsMs: readonly number[]): ContentionSeries {
   const within = (histogram: Histogram | undefined): BoundCounts | undefined =>
     histogram && {
       counts: histogram.countsWithin(boundsMs),

@@ -1,7 +1,7 @@
 import type { Failure } from '../core/describe-error.ts'
 import type { Duration } from '../core/duration.ts'
 import type { LockKey, WaiterView } from './lock-store.ts'
-import type { Want } from './rules/index.ts'
+import type { HolderView, LastOutcome, Want } from './rules/index.ts'
 
 /** The requester and the lock it asks for. */
 export interface LockRequest extends LockKey {
@@ -38,12 +38,7 @@ export type AcquireAnswer =
   | { readonly status: 'failed'; readonly error: Failure }
 
 /** The holder of a lock, as people see it. */
-export interface LockHolder {
-  readonly node: string
-  readonly requestId: string
-  readonly attempt: number
-  readonly since: number
-  readonly expiresAt: number
+export interface LockHolder extends Omit<HolderView, 'progress'> {
   /** The holder's last progress: any JSON value. */
   readonly progress: unknown
 }
@@ -58,11 +53,7 @@ export interface LockQueue extends LockKey {
   readonly lastOutcome: LockOutcome | null
 }
 
-export interface LockOutcome {
-  readonly outcome: 'success' | 'failure'
-  readonly node: string
-  readonly attempt: number
-  readonly at: number
+export interface LockOutcome extends Omit<LastOutcome, 'value'> {
   readonly result?: unknown
   readonly error?: Failure
 }

@@ -181,11 +181,7 @@ export function leaseSpan(name: string, value: unknown): number {
 /** Encodes the meta of a new job. Throws `invalid_argument`. */
 function resolveMeta(
   name: string,
-  {
-    tags,
-    trace,
-    limitKey,
-  }: { readonly tags?: unknown; readonly trace?: unknown; readonly limitKey?: unknown },
+  { tags, trace, limitKey }: Pick<AddOptions, 'tags' | 'trace' | 'limitKey'>,
   dependsOn: DependencyMeta = {},
 ): string | null {
   const hasKey = limitKey !== undefined && limitKey !== null

@@ -312,8 +312,8 @@ export function createJobs(parts: JobsParts): Jobs {
     async prune(options) {
       onlyKeys('prune', options, ['olderThanMs'])
       const olderThanMs = duration('prune.olderThanMs', options.olderThanMs)
-      await jobLogs.prune(olderThanMs)
       // Small batches, each in a separate transaction, so that pruning millions delays no other call.
+      if (logs) await inBatches(() => logs.prune({ olderThanMs, limit: pruneBatch }))
       const pruned = await inBatches(() => store.prune({ olderThanMs, limit: pruneBatch }))
       await inBatches(() => dependencies.prune(pruneBatch))
       if (attempts) await inBatches(() => attempts.prune({ olderThanMs, limit: pruneBatch }))

@@ -107,7 +107,7 @@ function judgeFailed(
  * second apart. Long rounds begin further apart, so that the walk takes at most a tenth of the time.
  */
 export class DependencyWalk {
-  readonly #judge: (after: Dependency | undefined) => Promise<{ count: number; next: Dependency | undefined }>
+  readonly #judge: JudgePage
   #position: Dependency | undefined
   #beganAt = 0
   #nextAt = 0
@@ -115,9 +115,7 @@ export class DependencyWalk {
   #lastCount = 0
   #isExpecting = false
 
-  constructor(
-    judge: (after: Dependency | undefined) => Promise<{ count: number; next: Dependency | undefined }>,
-  ) {
+  constructor(judge: JudgePage) {
     this.#judge = judge
   }
 
@@ -154,6 +152,11 @@ export class DependencyWalk {
     this.#nextAt = performance.now() + Math.max(restMs, tookMs * restsPerRound)
   }
 }
+
+/** Judges the page behind `after`. Answers its size, and where the next page begins, if there is one. */
+type JudgePage = (
+  after: Dependency | undefined,
+) => Promise<{ readonly count: number; readonly next: Dependency | undefined }>
 
 const restMs = 900
 const restsPerRound = 9

@@ -29,11 +29,9 @@ export interface JobLogs {
   progressOf(record: JobRecord): Promise<JobProgress | null>
   logs(id: string, options?: LogsOptions): Promise<{ items: readonly JobLogLine[]; cursor: string | null }>
   note(job: Held, options: NoteOptions): Promise<void>
-  prune(olderThanMs: number): Promise<void>
 }
 
 const maxLines = 2_000
-const pruneBatch = 1_000
 
 /** Without a log store there are no logs. */
 export function createJobLogs(store: JobStore, attemptLogs: AttemptLogStore | undefined): JobLogs {
@@ -84,12 +82,6 @@ export function createJobLogs(store: JobStore, attemptLogs: AttemptLogStore | un
         logs: logs.map((line) => makeLogLine(line?.text, line?.level)),
       }
       await attemptLogs?.add([note])
-    },
-
-    async prune(olderThanMs) {
-      while (attemptLogs !== undefined) {
-        if ((await attemptLogs.prune({ olderThanMs, limit: pruneBatch })) < pruneBatch) return
-      }
     },
   }
 }

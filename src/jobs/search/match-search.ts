@@ -3,7 +3,7 @@ import { decodeError } from '../decode-job.ts'
 import { isSealed } from '../encryption/sealed-text.ts'
 import { decodeMeta } from '../job-facts.ts'
 import type { JobRecord } from '../job-store.ts'
-import type { Comparison, Pattern, PayloadTerm, SearchTerm } from './search-terms.ts'
+import type { Comparison, Pattern, SearchTerm } from './search-terms.ts'
 
 /**
  * Decides whether a job matches all terms; spans count from `now`. Cheap tests run first. A payload is parsed at most
@@ -160,7 +160,7 @@ function jsonTextTest(text: string): Test {
   }
 }
 
-function payloadTest({ path, pattern }: PayloadTerm): Test {
+function payloadTest({ path, pattern }: Extract<SearchTerm, { field: 'payload' }>): Test {
   // The JSON text must contain the names of the path. So most payloads are not parsed.
   const names = path.map((name) => JSON.stringify(name).slice(1, -1)).filter((name) => !/^\d+$/.test(name))
   const isAny = pattern.prefix && pattern.text === ''
@@ -199,19 +199,16 @@ function fits(value: string, { text, prefix }: Pattern): boolean {
   return prefix ? value.startsWith(text) : value === text
 }
 
+const comparisonsByName: Readonly<Record<Comparison | '=', (a: number, b: number) => boolean>> = {
+  '<': (a, b) => a < b,
+  '<=': (a, b) => a <= b,
+  '>': (a, b) => a > b,
+  '>=': (a, b) => a >= b,
+  '=': (a, b) => a === b,
+}
+
 function compares(value: number, comparison: Comparison | '=', other: number): boolean {
-  switch (comparison) {
-    case '<':
-      return value < other
-    case '<=':
-      return value <= other
-    case '>':
-      return value > other
-    case '>=':
-      return value >= other
-    case '=':
-      return value === other
-  }
+  return comparisonsByName[comparison](value, other)
 }
 
 function parse(json: string): unknown {

@@ -4,7 +4,7 @@ import { type Job, type JobState, jobStates } from '../job.ts'
 import type { JobRecord, JobStore, ListQuery } from '../job-store.ts'
 import { ListedRows } from './list-jobs.ts'
 import { createMatcher } from './match-search.ts'
-import { type NameTerm, parseSearch, type SearchTerm } from './search-terms.ts'
+import { type NameField, parseSearch, type SearchTerm } from './search-terms.ts'
 
 /**
  * A scan reads jobs, newest first, and passes matching jobs to the caller. It ends at a limit of rows or of time and
@@ -110,7 +110,7 @@ function filtersOf(terms: readonly SearchTerm[]): Pick<ListQuery, 'queue' | 'kin
 }
 
 /** The full name that a term of this field requires, if there is one. */
-export function exactly(terms: readonly SearchTerm[], field: NameTerm['field']): string | undefined {
+export function exactly(terms: readonly SearchTerm[], field: NameField): string | undefined {
   for (const term of terms)
     if (term.field === field && !term.negated && !term.pattern.prefix) return term.pattern.text
   return undefined

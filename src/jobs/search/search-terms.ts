@@ -5,26 +5,25 @@ import { type JobState, jobStates } from '../job.ts'
  * A search as data: terms that must all hold. `parseSearch` reads text, `formatSearch` writes it, match-search.ts tests
  * a job. The library, HTTP, the command line and the dashboard share this grammar.
  */
-export type SearchTerm =
-  | TextTerm
-  | NameTerm
-  | StateTerm
-  | InstantTerm
-  | AttemptTerm
-  | ErrorTerm
-  | ErrorGroupTerm
-  | PayloadTerm
-
-interface Negatable {
+export type SearchTerm = {
   /** The term matches exactly the jobs that the rest of the term does not match. */
   readonly negated: boolean
-}
-
-/** Anywhere in payload, kind, id or error, in upper or lower case. */
-export interface TextTerm extends Negatable {
-  readonly field: 'text'
-  readonly text: string
-}
+} /** Anywhere in payload, kind, id or error, in upper or lower case. */ & (
+  | { readonly field: 'text'; readonly text: string }
+  | { readonly field: NameField; readonly pattern: Pattern }
+  | { readonly field: 'state'; readonly state: JobState }
+  | { readonly field: InstantField; readonly comparison: Comparison; readonly instant: Instant }
+  | { readonly field: 'attempt'; readonly comparison: Comparison | '='; readonly count: number }
+  /** Anywhere in the error, in upper or lower case. Null, written `*`: the job has an error. */
+  | { readonly field: 'error'; readonly text: string | null }
+  /** The error of the job belongs to this group. */
+  | { readonly field: 'error.group'; readonly fingerprint: string }
+  /**
+   * A value in the payload; an empty path means the payload itself. Numbers, true, false and null are compared as JSON
+   * writes them; of a list, each item.
+   */
+  | { readonly field: 'payload'; readonly path: readonly string[]; readonly pattern: Pattern }
+)
 
 /** Names are compared byte by byte. `{ text: '', prefix: true }`, written `*`, matches every value. */
 export interface Pattern {
@@ -34,49 +33,13 @@ export interface Pattern {
 }
 
 export const nameFields = ['id', 'kind', 'queue', 'key', 'tag'] as const
-export interface NameTerm extends Negatable {
-  readonly field: (typeof nameFields)[number]
-  readonly pattern: Pattern
-}
-
-export interface StateTerm extends Negatable {
-  readonly field: 'state'
-  readonly state: JobState
-}
+export type NameField = (typeof nameFields)[number]
 
 export const instantFields = ['created', 'run', 'started', 'finished'] as const
-export interface InstantTerm extends Negatable {
-  readonly field: (typeof instantFields)[number]
-  readonly comparison: Comparison
-  /** Epoch milliseconds, or milliseconds from the moment of the search. */
-  readonly instant: { readonly at: number } | { readonly fromNowMs: number }
-}
+type InstantField = (typeof instantFields)[number]
 
-export interface AttemptTerm extends Negatable {
-  readonly field: 'attempt'
-  readonly comparison: Comparison | '='
-  readonly count: number
-}
-
-/** Anywhere in the error, in upper or lower case. Null, written `*`: the job has an error. */
-export interface ErrorTerm extends Negatable {
-  readonly field: 'error'
-  readonly text: string | null
-}
-
-/** The error of the job belongs to this group. */
-export interface ErrorGroupTerm extends Negatable {
-  readonly field: 'error.group'
-  readonly fingerprint: string
-}
-
-/** A value in the payload. Numbers, true, false and null are compared as JSON writes them; of a list, each item. */
-export interface PayloadTerm extends Negatable {
-  readonly field: 'payload'
-  /** The names of the path; empty: the payload itself. */
-  readonly path: readonly string[]
-  readonly pattern: Pattern
-}
+/** Epoch milliseconds, or milliseconds from the moment of the search. */
+type Instant = { readonly at: number } | { readonly fromNowMs: number }
 
 export const comparisons = ['<=', '>=', '<', '>'] as const
 export type Comparison = (typeof comparisons)[number]
@@ -128,7 +91,7 @@ function formatName(name: string): string {
   return /^[^\s".:<>=*]+$/.test(name) ? name : quote(name)
 }
 
-function formatInstant(instant: InstantTerm['instant']): string {
+function formatInstant(instant: Instant): string {
   if ('at' in instant) return new Date(instant.at).toISOString().replace(/T00:00:00\.000Z$/, '')
   const { fromNowMs } = instant
   const ms = Math.abs(fromNowMs)
@@ -323,7 +286,7 @@ class SearchParser {
     }
   }
 
-  #instant({ text, prefix, at }: Value): { readonly at: number } | { readonly fromNowMs: number } {
+  #instant({ text, prefix, at }: Value): Instant {
     const instant = prefix ? undefined : (readSpan(text) ?? readInstant(text))
     return (
       instant ?? this.#fail(at, 'a date (2026-11-01), an instant (2026-11-01T12:00:00Z) or a span (-2h, +1d)')

@@ -13,9 +13,8 @@ import { createLogWriter, type LogWriter } from '../logs/log-writer.ts'
 import type { JobActivity } from '../telemetry/job-activity.ts'
 import { type JobsTelemetry, outcomeOf } from '../telemetry/telemetry.ts'
 import { Attempt, type AttemptHost } from './attempt.ts'
-import { Batches } from './batch-collector.ts'
 import { Completer } from './completer.ts'
-import type { GatherParts } from './handler-batch.ts'
+import { Batches, type Gathering } from './handler-batch.ts'
 import { createTransactionGroups, type TransactionGroups } from './transaction-groups.ts'
 import type { BatchHandler, ResolvedWorkerOptions } from './worker-options.ts'
 import type { Tally } from './worker-tally.ts'
@@ -39,7 +38,7 @@ export interface ExecutorParts {
   readonly tally: Tally
   readonly hooks: ExecutorHooks
   /** How a batch gets more jobs. */
-  readonly gathering: Pick<GatherParts, 'claim' | 'waitForJobs'>
+  readonly gathering: Gathering
 }
 
 /**
@@ -84,7 +83,7 @@ export class Executor implements AttemptHost {
     this.#contention = contention
     this.#telemetry = telemetry
     this.#activity = activity
-    this.#batches = this.#createBatches(gathering)
+    this.#batches = new Batches(this, gathering)
     this.logWriter =
       logs &&
       createLogWriter(logs, (error) =>
@@ -119,18 +118,24 @@ export class Executor implements AttemptHost {
   /** Buffers the jobs of a claim that was sent at `sentAt`; `pump` starts them. */
   receive(records: readonly ClaimedRecord[], sentAt: number): void {
     for (const record of records) {
-      const attempt = this.#hold(record, sentAt)
-      if (!this.#batches.join(attempt)) this.#buffer.push(attempt)
+      const attempt = this.hold(record, sentAt)
+      if (!this.#batches.join(attempt)) this.enqueue(attempt)
     }
   }
 
-  #hold(record: ClaimedRecord, sentAt: number): Attempt {
+  /** Creates the attempt for a job whose claim was sent at `sentAt`. */
+  hold(record: ClaimedRecord, sentAt: number): Attempt {
     this.#tally.counts.claimed++
     const handler = this.#options.handlers.get(record.kind)!
     const attempt = new Attempt(this, record, handler, sentAt + this.leaseMs)
     attempt.ticket = this.#contention.begin(this.#jobKind, record.kind)
     this.held.add(attempt)
     return attempt
+  }
+
+  /** Puts the attempt into the buffer, where it waits for a slot. */
+  enqueue(attempt: Attempt): void {
+    this.#buffer.push(attempt)
   }
 
   /** Starts handlers while there are slots and jobs. */
@@ -151,26 +156,8 @@ export class Executor implements AttemptHost {
     this.#hooks.capacityChanged()
   }
 
-  #createBatches(gathering: ExecutorParts['gathering']): Batches {
-    return new Batches(
-      {
-        hold: (record, sentAt) => this.#hold(record, sentAt),
-        enqueue: (attempt) => void this.#buffer.push(attempt),
-        takeWaiting: (handler, limit) => this.#takeWaiting(handler, limit),
-        startRunning: (attempt) => this.#startRunning(attempt),
-        freeSlot: (attempt) => this.#freeSlot(attempt),
-        handBack: (attempt) => this.#handBack(attempt),
-        call: (attempts, run, returns, throws) => this.#call(this.#traced(attempts, run), returns, throws),
-        returned: (attempt, value) => this.#returned(attempt, value),
-        threw: (attempt, error) => this.#threw(attempt, error),
-        pump: () => this.pump(),
-        warn: (message, error) => this.#tally.warn(message, error),
-      },
-      gathering,
-    )
-  }
-
-  #takeWaiting(handler: BatchHandler, limit: number): readonly Attempt[] {
+  /** Takes up to `limit` attempts for this handler from the buffer. */
+  takeWaiting(handler: BatchHandler, limit: number): readonly Attempt[] {
     const taken: Attempt[] = []
     for (let at = this.#nextIndex; at < this.#buffer.length && taken.length < limit; at++) {
       const attempt = this.#buffer[at]!
@@ -214,7 +201,7 @@ export class Executor implements AttemptHost {
   /** Hands back the jobs that have not started. */
   handBackBuffer(): void {
     this.#batches.handBack()
-    for (const attempt of this.#buffer.splice(this.#nextIndex)) this.#handBack(attempt)
+    for (const attempt of this.#buffer.splice(this.#nextIndex)) this.handBack(attempt)
     this.#buffer = []
     this.#nextIndex = 0
   }
@@ -231,7 +218,7 @@ export class Executor implements AttemptHost {
     await this.#waitUntilNoneRuns(timeoutMs)
     for (const attempt of [...this.running]) {
       attempt.abort(new DOMException('The worker stops.', 'AbortError'))
-      this.#handBack(attempt)
+      this.handBack(attempt)
       this.#stopRunning(attempt)
     }
     await Promise.race([this.completer.idle(), timer(5_000)])
@@ -239,12 +226,16 @@ export class Executor implements AttemptHost {
   }
 
   #begin(attempt: Attempt): void {
-    this.#startRunning(attempt)
+    this.startRunning(attempt)
     this.#call(
       this.#telemetry === undefined ? () => attempt.run() : this.#traced([attempt], () => attempt.run()),
-      (value) => this.#returned(attempt, value),
-      (error) => this.#threw(attempt, error),
+      (value) => this.returned(attempt, value),
+      (error) => this.threw(attempt, error),
     )
+  }
+
+  warn(message: string, error: unknown): void {
+    this.#tally.warn(message, error)
   }
 
   /** Wraps the call in a span if tracing is on. */
@@ -258,13 +249,24 @@ export class Executor implements AttemptHost {
     }
   }
 
-  #startRunning(attempt: Attempt): void {
+  /** Marks the attempt as running and starts its time-out. */
+  startRunning(attempt: Attempt): void {
     this.running.add(attempt)
     this.#activity?.started(attempt.record)
     this.#contention.enter(attempt.ticket)
     const { timeoutMs } = attempt.record
     if (timeoutMs !== null)
       attempt.timer = this.clock.setTimeout(() => this.#timeOut(attempt, timeoutMs), timeoutMs)
+  }
+
+  /** Calls the handler of a batch. */
+  callBatch(
+    attempts: readonly Attempt[],
+    run: () => unknown,
+    returns: (value: unknown) => void,
+    throws: (error: unknown) => void,
+  ): void {
+    this.#call(this.#traced(attempts, run), returns, throws)
   }
 
   /** Calls a handler. Its effects reach the executor only in a later turn of the event loop. */
@@ -282,12 +284,13 @@ export class Executor implements AttemptHost {
     }
   }
 
-  #returned(attempt: Attempt, value: unknown): void {
+  /** The handler of this attempt returned. */
+  returned(attempt: Attempt, value: unknown): void {
     // The handler forgot an `await`. An ack now would complete the job without the transaction and lose its rows.
     if (attempt.openTransaction && !attempt.isEnded) {
       attempt.openTransaction.then(
-        () => this.#returned(attempt, value),
-        (error: unknown) => this.#threw(attempt, error),
+        () => this.returned(attempt, value),
+        (error: unknown) => this.threw(attempt, error),
       )
       return
     }
@@ -305,7 +308,8 @@ export class Executor implements AttemptHost {
     this.pump()
   }
 
-  #threw(attempt: Attempt, error: unknown): void {
+  /** The handler of this attempt threw. */
+  threw(attempt: Attempt, error: unknown): void {
     this.#stopRunning(attempt)
     if (attempt.isEnded) {
       this.held.delete(attempt)
@@ -358,13 +362,13 @@ export class Executor implements AttemptHost {
     this.#contention.leave(attempt.ticket)
     if (!this.running.delete(attempt)) return
     if (attempt.timer !== undefined) this.clock.clearTimeout(attempt.timer)
-    this.#freeSlot(attempt)
+    this.freeSlot(attempt)
     this.#hooks.slotFreed(attempt)
     if (this.running.size === 0) this.#onNoneRuns?.()
   }
 
   /** Frees the slot of the attempt. A batch frees its slot with its last attempt. */
-  #freeSlot(attempt: Attempt): void {
+  freeSlot(attempt: Attempt): void {
     if (attempt.batch === undefined || attempt.batch.leave(attempt)) this.#usedSlots--
   }
 
@@ -377,7 +381,8 @@ export class Executor implements AttemptHost {
     this.pump()
   }
 
-  #handBack(attempt: Attempt): void {
+  /** Returns the job to its queue without using up an attempt. */
+  handBack(attempt: Attempt): void {
     this.#finish(attempt, { kind: 'interrupted', delayMs: 0 })
   }
 

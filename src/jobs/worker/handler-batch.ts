@@ -1,6 +1,7 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { ClaimedRecord } from '../job-store.ts'
 import type { Attempt } from './attempt.ts'
+import type { Executor } from './executor.ts'
 import type { RunningJob } from './handler-job.ts'
 import type { BatchHandler, HandlerContext } from './worker-options.ts'
 
@@ -123,36 +124,143 @@ function endOf(outcome: unknown): BatchEnd {
   return { result: outcome }
 }
 
-/** What a batch needs from its worker to collect jobs. */
-export interface GatherParts {
+/** How a batch gets more jobs. */
+export interface Gathering {
   /** Claims up to `limit` more jobs of this kind. */
   readonly claim: (kind: string, limit: number) => Promise<readonly ClaimedRecord[]>
-  readonly receive: (records: readonly ClaimedRecord[], sentAt: number) => void
   /** Waits until there may be new jobs, at most `ms`. False: the batch should stop waiting. */
   readonly waitForJobs: (ms: number) => Promise<boolean>
-  readonly isOpen: () => boolean
 }
 
-/** Fills a batch. Never rejects unless `onError` throws. */
-export async function gather(
-  batch: Batch,
-  parts: GatherParts,
-  onError: (error: unknown) => void,
-): Promise<void> {
-  const { waitMs } = batch.handler.batch
-  const until = performance.now() + waitMs
-  while (batch.missing > 0 && parts.isOpen()) {
-    const sentAt = performance.now()
-    try {
-      parts.receive(await parts.claim(batch.kind, batch.missing), sentAt)
-      const leftMs = until - performance.now()
-      if (leftMs <= 0 || batch.missing <= 0 || !parts.isOpen()) return
-      if (!(await Promise.race([parts.waitForJobs(leftMs), batch.full.then(() => true)]))) return
-      if (performance.now() >= until) return
-    } catch (error) {
-      // The batch runs with the jobs that it has. The fetcher keeps trying to reach the store.
-      onError(error)
+/** The batches of a worker. A batch begins when its first job gets a slot. */
+export class Batches {
+  readonly #executor: Executor
+  readonly #gathering: Gathering
+  /** Batches that have a slot and still collect jobs. */
+  readonly #filling = new Map<Batch, Promise<void>>()
+  #isOpen = true
+
+  constructor(executor: Executor, gathering: Gathering) {
+    this.#executor = executor
+    this.#gathering = gathering
+  }
+
+  /** Adds the job to a batch that still collects jobs. False: there is none for its handler. */
+  join(attempt: Attempt): boolean {
+    if (attempt.handler.batch === undefined || !this.#isOpen) return false
+    for (const batch of this.#filling.keys()) {
+      if (batch.handler !== attempt.handler || batch.missing <= 0) continue
+      batch.add(attempt)
+      return true
+    }
+    return false
+  }
+
+  /** Starts a batch with a job that has a slot: collects jobs from the buffer, then from the store, and runs them. */
+  fill(first: Attempt): void {
+    const executor = this.#executor
+    const batch = new Batch(first.record.kind, first.handler as BatchHandler)
+    batch.add(first)
+    for (const attempt of executor.takeWaiting(batch.handler, batch.missing)) batch.add(attempt)
+    if (batch.missing === 0) {
+      this.#begin(batch)
       return
+    }
+    const filled = this.#gather(batch).then(() => {
+      this.#filling.delete(batch)
+      this.#begin(batch)
+    })
+    this.#filling.set(batch, filled)
+  }
+
+  /** Claims more jobs until the batch is full or its time is over. */
+  async #gather(batch: Batch): Promise<void> {
+    const { claim, waitForJobs } = this.#gathering
+    const until = performance.now() + batch.handler.batch.waitMs
+    while (batch.missing > 0 && this.#isOpen) {
+      const sentAt = performance.now()
+      try {
+        this.#receive(batch, await claim(batch.kind, batch.missing), sentAt)
+        const leftMs = until - performance.now()
+        if (leftMs <= 0 || batch.missing <= 0 || !this.#isOpen) return
+        if (!(await Promise.race([waitForJobs(leftMs), batch.full.then(() => true)]))) return
+        if (performance.now() >= until) return
+      } catch (error) {
+        // The batch runs with the jobs that it has. The fetcher keeps trying to reach the store.
+        this.#executor.warn('A batch could not be filled up.', error)
+        return
+      }
+    }
+  }
+
+  #receive(batch: Batch, records: readonly ClaimedRecord[], sentAt: number): void {
+    for (const record of records) {
+      const attempt = this.#executor.hold(record, sentAt)
+      // Jobs of the fetcher may have filled the batch meanwhile.
+      if (batch.missing > 0) batch.add(attempt)
+      else this.#executor.enqueue(attempt)
+      if (!this.#isOpen) this.#executor.handBack(attempt)
+    }
+  }
+
+  /** Stops collecting and hands back the jobs of batches that have not started. */
+  handBack(): void {
+    this.#isOpen = false
+    for (const batch of this.#filling.keys())
+      for (const attempt of batch.attempts) this.#executor.handBack(attempt)
+  }
+
+  reopen(): void {
+    this.#isOpen = true
+  }
+
+  /** Stops collecting. Resolves when no claim for a batch is in flight. */
+  async settle(): Promise<void> {
+    this.#isOpen = false
+    await Promise.all(this.#filling.values())
+  }
+
+  #begin(batch: Batch): void {
+    const executor = this.#executor
+    // The worker may have lost or handed back some jobs meanwhile.
+    for (const attempt of batch.dropEnded()) executor.freeSlot(attempt)
+    if (batch.attempts.length === 0) {
+      executor.pump()
+      return
+    }
+    for (const attempt of batch.attempts) executor.startRunning(attempt)
+    // A job that cannot be read fails alone.
+    const refused = (attempt: Attempt, error: unknown) => queueMicrotask(() => executor.threw(attempt, error))
+    executor.callBatch(
+      batch.attempts,
+      () => batch.run(refused),
+      (value) => this.#returned(batch, value),
+      (error) => this.#threw(batch, error),
+    )
+  }
+
+  #returned(batch: Batch, value: unknown): void {
+    let ends: (id: string) => BatchEnd
+    try {
+      ends = readBatchEnds(batch.kind, batch.jobIds, value)
+    } catch (error) {
+      this.#threw(batch, error)
+      return
+    }
+    for (const attempt of batch.attempts) {
+      const end = ends(attempt.jobId)
+      if ('error' in end && !attempt.isEnded) this.#executor.threw(attempt, end.error)
+      else this.#executor.returned(attempt, 'result' in end ? end.result : undefined)
+    }
+  }
+
+  #threw(batch: Batch, error: unknown): void {
+    // The error fails the jobs that have not ended. If all have ended, the first one reports it as late.
+    const isLate = batch.attempts.every(({ isEnded }) => isEnded)
+    for (const attempt of batch.attempts) {
+      const reportsError = !attempt.isEnded || (isLate && attempt === batch.attempts[0])
+      if (reportsError) this.#executor.threw(attempt, error)
+      else this.#executor.returned(attempt, undefined)
     }
   }
 }

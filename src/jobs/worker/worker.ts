@@ -1,17 +1,27 @@
+import { hostname } from 'node:os'
 import { noContention } from '../../contention/index.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import type { EventSource } from '../../core/events.ts'
 import { createLoop, type Loop } from '../../core/loop.ts'
 import { createAlarm, createNotifier } from '../../core/notifier.ts'
 import { onlyKeys, whole } from '../../core/options.ts'
-import type { MemberHandle, WantedMode, WorkerMode } from '../../fleet/workers/index.ts'
+import { version } from '../../core/version.ts'
+import {
+  boundSchemas,
+  type Member,
+  type MemberHandle,
+  type Membership,
+  type WantedMode,
+  type WorkerMode,
+  type WorkerVia,
+} from '../../fleet/workers/index.ts'
 import type { HandoverTarget } from '../api/job-adder.ts'
 import { cancelTopic, type JobsParts, queueTopic } from '../api/jobs-api.ts'
 import type { ClaimedRecord, ClaimRequest, NewJob, Verdict } from '../job-store.ts'
+import type { Attempt } from './attempt.ts'
 import { Executor } from './executor.ts'
 import { Fetcher } from './fetcher.ts'
 import { createLeaseRenewer, type LeaseRenewer } from './lease-renewer.ts'
-import { factsOf, showRunning, type WorkerMembership } from './worker-member.ts'
 import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from './worker-options.ts'
 import { TalliedWorker, type WorkerCounts, type WorkerEvents } from './worker-tally.ts'
 
@@ -312,4 +322,51 @@ class JobWorker extends TalliedWorker implements Worker, HandoverTarget {
     this.#hooks.onStopped?.()
     this.tally.stopped(this.#stopper)
   }
+}
+
+/** How a box lists its workers. */
+export interface WorkerMembership {
+  readonly membership: Membership
+  readonly via: WorkerVia
+}
+
+/** The facts in a worker's row. They do not change while the worker runs. */
+function factsOf(
+  { workerId, queues, handlers, schemas, concurrency, release }: ResolvedWorkerOptions,
+  { via }: WorkerMembership,
+): Member['facts'] {
+  return {
+    ...{ workerId, via, queues, concurrency, release, version },
+    host: [...hostname()].slice(0, 191).join('') || null,
+    pid: process.pid,
+    kinds: [...handlers.keys()].sort(),
+    schemas: boundSchemas(readSchemas(schemas)),
+  }
+}
+
+/** A schema is user code; a schema that throws is omitted. */
+function* readSchemas(
+  schemas: ResolvedWorkerOptions['schemas'],
+): Generator<readonly [kind: string, schema: unknown]> {
+  for (const [kind, read] of schemas) {
+    let schema: unknown
+    try {
+      schema = read()
+    } catch {
+      continue
+    }
+    yield [kind, schema]
+  }
+}
+
+/** The attempts are in the order of their start, so the list shows the longest runs. */
+const maxShown = 20
+
+function showRunning(running: Iterable<Attempt>, now: number): ReturnType<Member['look']>['running'] {
+  const shown: { id: string; kind: string; ms: number }[] = []
+  for (const { jobId, record, begunAt } of running) {
+    shown.push({ id: jobId, kind: record.kind, ms: begunAt === 0 ? 0 : Math.round(now - begunAt) })
+    if (shown.length === maxShown) break
+  }
+  return shown
 }
