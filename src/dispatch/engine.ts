@@ -103,7 +103,7 @@ export class Engine {
 
   constructor(parts: EngineParts, options: ResolvedDispatchOptions) {
     const { jobs, logs, notifier, now = forwardClock(), observe } = parts
-    const { monotonicMs, onTrouble, post } = this
+    const { monotonicMs, onError, post } = this
     this.parts = parts
     this.options = options
     this.jobs = jobs
@@ -111,8 +111,8 @@ export class Engine {
     this.notifier = notifier
     this.now = now
     this.registry = new Registry(options.policy)
-    this.completer = new TaskCompleter(jobs, onTrouble)
-    this.lookups = new Lookups(jobs, onTrouble)
+    this.completer = new TaskCompleter(jobs, onError)
+    this.lookups = new Lookups(jobs, onError)
     this.progress = new ProgressWriter(this)
     const effects = new EffectRunner(this)
     this.mailbox = new Mailbox(
@@ -152,7 +152,7 @@ export class Engine {
     }
   }
 
-  readonly onTrouble = (error: unknown): void => this.log({ name: 'store.trouble', error })
+  readonly onError = (error: unknown): void => this.log({ name: 'store.trouble', error })
 
   get isStarted(): boolean {
     return this.#isStarted
@@ -167,7 +167,7 @@ export class Engine {
     // Claims depend on the list of servers, and placing depends on the settings of operators: both must be loaded
     // first.
     const begun = this.sharing.start().then(() => this.fetcher.start())
-    begun.catch(this.onTrouble)
+    begun.catch(this.onError)
     this.#intervals = [
       setInterval(() => this.connections.sweep(), sweepMs),
       setInterval(() => this.#checkExpired(), checkEveryMs),

@@ -54,7 +54,7 @@ export class Balancing {
   }
 
   async #checkKinds(slice: TimeSlice): Promise<void> {
-    const { registry, demands, kinds, monotonicMs, onTrouble } = this.#sharing
+    const { registry, demands, kinds, monotonicMs, onError } = this.#sharing
     for (const [kind, at] of this.#yieldedAt)
       if (monotonicMs() - at > yieldAgainMs) this.#yieldedAt.delete(kind)
     const waitingKinds = new Map<string, WaitingKind>()
@@ -68,7 +68,7 @@ export class Balancing {
         if (!waitingKind.hasCapacity && waitingKind.waiting > 0) await this.#yield(waitingKind, slice)
       } catch (error) {
         // An unreadable kind must not stop the others.
-        onTrouble(error)
+        onError(error)
       }
       if (slice.isOver) await slice.pause()
     }

@@ -140,13 +140,13 @@ export class ClaimKinds {
   }
 
   async #claims(kind: string, slice: TimeSlice): Promise<boolean> {
-    const { demands, onTrouble } = this.#sharing
+    const { demands, onError } = this.#sharing
     try {
       const taskKind = demands.find(kind)
       return taskKind !== undefined && (await this.#shouldClaim(taskKind, slice))
     } catch (error) {
       // An unreadable row must not stop the claims of other kinds.
-      onTrouble(error)
+      onError(error)
       return false
     }
   }

@@ -12,7 +12,7 @@ import type { Sharing } from './server-sharing.ts'
 
 /** The parts that the demands need. */
 export interface ClusterDemandsParts
-  extends Pick<Sharing, 'cluster' | 'monotonicMs' | 'isFollowing' | 'onTrouble'> {
+  extends Pick<Sharing, 'cluster' | 'monotonicMs' | 'isFollowing' | 'onError'> {
   readonly registry: Pick<Registry, 'heldKinds'>
 }
 
@@ -80,12 +80,12 @@ export class ClusterDemands {
 
   /** Registers the kind of a claimed task again if its row has expired, so that other servers know it too. */
   learn({ kind, service, uses, requires }: Asked & { readonly kind: string }): void {
-    if (!this.#has(kind)) this.kindFor({ service, uses, requires }).catch(this.#parts.onTrouble)
+    if (!this.#has(kind)) this.kindFor({ service, uses, requires }).catch(this.#parts.onError)
   }
 
   /** Writes missing and old rows of demands of held tasks, because a task may wait for longer than a row lasts. */
   async renewRows(): Promise<void> {
-    const { registry, cluster, isFollowing, monotonicMs, onTrouble } = this.#parts
+    const { registry, cluster, isFollowing, monotonicMs, onError } = this.#parts
     if (this.#isChecking || !cluster.isLoaded || !isFollowing) return
     if (monotonicMs() - this.#checkedAt < checkEveryMs) return
     this.#isChecking = true
@@ -105,7 +105,7 @@ export class ClusterDemands {
         if (kinds.includes(anyKind)) this.#checkedAt = monotonicMs() - checkEveryMs + failurePauseMs
       }
     } catch (error) {
-      onTrouble(error)
+      onError(error)
     } finally {
       this.#isChecking = false
     }
@@ -123,7 +123,7 @@ export class ClusterDemands {
   }
 
   async #register(kind: string, asked: Asked): Promise<string> {
-    const { monotonicMs, onTrouble } = this.#parts
+    const { monotonicMs, onError } = this.#parts
     let answer: Omit<Known, 'at'>
     try {
       const isThere = await inTime(registerWithinMs, () => this.#writeRow(kind, asked))
@@ -131,7 +131,7 @@ export class ClusterDemands {
         ? { kind, until: monotonicMs() + renewAfterMs }
         : { kind: anyKind, until: monotonicMs() + failurePauseMs, isFull: true }
     } catch (error) {
-      onTrouble(error)
+      onError(error)
       answer = { kind: anyKind, until: monotonicMs() + failurePauseMs }
     }
     if (this.#known.size >= 2 * maxDemands) this.#known.delete(this.#known.keys().next().value!)

@@ -43,7 +43,7 @@ export interface ClusterStateParts {
   readonly store: ClusterStore
   readonly notifier: JobsNotifier
   readonly monotonicMs: () => number
-  readonly onTrouble: (error: unknown) => void
+  readonly onError: (error: unknown) => void
 }
 
 type Rows = Map<ClusterKind, Map<string, ClusterRow>>
@@ -138,7 +138,7 @@ export class ClusterState {
       backoff: { baseMs: 50, maxMs: 2_000 },
       step: () => this.catchUp(),
     })
-    this.#loop.events.on('failed', ({ error }) => this.#parts.onTrouble(error))
+    this.#loop.events.on('failed', ({ error }) => this.#parts.onError(error))
   }
 
   /** Reads soon, without a wake-up. */
@@ -293,7 +293,7 @@ export class ClusterState {
         yield { ...row, row: row.doc === null ? undefined : read(row) }
       } catch (error) {
         // Another program wrote this row. The other rows are still valid.
-        this.#parts.onTrouble(error)
+        this.#parts.onError(error)
       }
     }
   }
@@ -326,7 +326,7 @@ export class ClusterState {
     try {
       listener()
     } catch (error) {
-      this.#parts.onTrouble(error)
+      this.#parts.onError(error)
     }
   }
 }

@@ -12,7 +12,7 @@ import type { Sharing } from './server-sharing.ts'
 
 type OwnNodesParts = Pick<
   Sharing,
-  'cluster' | 'serverId' | 'monotonicMs' | 'leastEpoch' | 'lost' | 'changed' | 'onTrouble'
+  'cluster' | 'serverId' | 'monotonicMs' | 'leastEpoch' | 'lost' | 'changed' | 'onError'
 >
 
 /** A node that this server owns. */
@@ -109,7 +109,7 @@ export class OwnNodes {
    */
   enter(caller: Caller, done: (entered: Entered | null) => void): void {
     const { nodeId } = caller
-    const { monotonicMs, onTrouble, changed } = this.#parts
+    const { monotonicMs, onError, changed } = this.#parts
     const until = monotonicMs() + enterWithinMs
     this.#inOrder(nodeId, async () => {
       let entered: Entered | null = null
@@ -123,7 +123,7 @@ export class OwnNodes {
         if (entered?.kind === 'entered') this.#hold(caller, entered.doc, answer!.version)
       } catch (error) {
         isLate = true
-        onTrouble(error)
+        onError(error)
       }
       done(entered)
       changed()
@@ -202,7 +202,7 @@ export class OwnNodes {
     const { nodeId } = held
     this.#held.delete(nodeId)
     this.#parts.changed()
-    const { cluster, onTrouble } = this.#parts
+    const { cluster, onError } = this.#parts
     this.#inOrder(nodeId, async () => {
       const gone = { key: nodeId, doc: null, forMs: null }
       const drain = cluster.rows('drain').get(nodeId)
@@ -213,7 +213,7 @@ export class OwnNodes {
         }
       } catch (error) {
         // The cluster upkeep removes it later.
-        onTrouble(error)
+        onError(error)
       }
     })
   }
@@ -326,7 +326,7 @@ export class OwnNodes {
       try {
         await this.#write(held)
       } catch (error) {
-        this.#parts.onTrouble(error)
+        this.#parts.onError(error)
       }
     })
   }
@@ -364,7 +364,7 @@ export class OwnNodes {
     const before = this.#operations.get(nodeId) ?? Promise.resolve()
     const operation = before
       .then(work)
-      .catch(this.#parts.onTrouble)
+      .catch(this.#parts.onError)
       .finally(() => {
         if (this.#operations.get(nodeId) === operation) this.#operations.delete(nodeId)
       })

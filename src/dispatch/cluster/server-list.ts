@@ -108,7 +108,7 @@ export class ServerList {
     const reportMs = Math.max(minReportMs, ownNodes.size / nodesPerMs)
     if (sinceMs < options.serverLeaseMs / 3 && !(hasChanged && sinceMs >= reportMs)) return
     this.#writing = this.#write()
-      .catch(this.#sharing.onTrouble)
+      .catch(this.#sharing.onError)
       .finally(() => {
         this.#writing = null
       })

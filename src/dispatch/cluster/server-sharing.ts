@@ -37,7 +37,7 @@ export class Sharing {
   readonly mailbox: Mailbox
   readonly now: () => number
   readonly monotonicMs: () => number
-  readonly onTrouble: (error: unknown) => void
+  readonly onError: (error: unknown) => void
   readonly store: ClusterStore
   readonly cluster: ClusterState
   readonly settings: ClusterSettings
@@ -58,17 +58,17 @@ export class Sharing {
   #leaving: Promise<void> | null = null
 
   constructor(engine: Engine) {
-    const { options, registry, mailbox, notifier, now, monotonicMs, onTrouble, parts } = engine
+    const { options, registry, mailbox, notifier, now, monotonicMs, onError, parts } = engine
     this.#engine = engine
     this.options = options
     this.registry = registry
     this.mailbox = mailbox
     this.now = now
     this.monotonicMs = monotonicMs
-    this.onTrouble = onTrouble
+    this.onError = onError
     this.serverId = options.workerId
     this.store = parts.cluster
-    this.cluster = new ClusterState({ store: parts.cluster, notifier, monotonicMs, onTrouble })
+    this.cluster = new ClusterState({ store: parts.cluster, notifier, monotonicMs, onError })
     this.settings = new ClusterSettings(this)
     this.ownNodes = new OwnNodes(this)
     this.otherNodes = new OtherNodes(this)
@@ -136,7 +136,7 @@ export class Sharing {
   /** Removes this server's row. The rows of its nodes stay: they connect to another server under the same epoch. */
   leave(): Promise<void> {
     // If this fails, the lease of the row ends.
-    this.#leaving ??= this.servers.stop().catch(this.onTrouble)
+    this.#leaving ??= this.servers.stop().catch(this.onError)
     return this.#leaving
   }
 
@@ -145,7 +145,7 @@ export class Sharing {
     this.isFollowing = false
     this.ownNodes.stop()
     // If the cluster state does not answer, the other servers notice when the lease ends.
-    const left = inTime(withinMs, () => this.leave()).catch(this.onTrouble)
+    const left = inTime(withinMs, () => this.leave()).catch(this.onError)
     await Promise.all([this.cluster.stop(withinMs), left])
   }
 
@@ -168,7 +168,7 @@ export class Sharing {
   #tick(): void {
     this.servers.tick()
     if (this.servers.others.length === 0) return
-    this.#balancing.check().catch(this.onTrouble)
+    this.#balancing.check().catch(this.onError)
   }
 
   async #tidy(): Promise<void> {
@@ -180,7 +180,7 @@ export class Sharing {
       await this.demands.renewRows()
       await this.#upkeep.run()
     } catch (error) {
-      this.onTrouble(error)
+      this.onError(error)
     } finally {
       this.#isUpkeeping = false
     }

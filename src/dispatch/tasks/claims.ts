@@ -129,7 +129,7 @@ export class LeaseRenewer {
   }
 
   start(): void {
-    const { notifier, options, onTrouble } = this.#engine
+    const { notifier, options, onError } = this.#engine
     const { leaseMs } = options
     this.#unlisten = notifier.listen([cancelTopic], () => this.#cancelNotifier.wake())
     const backoff = { baseMs: 50, maxMs: Math.min(2_000, Math.floor(leaseMs / 6)) }
@@ -149,7 +149,7 @@ export class LeaseRenewer {
         step: () => this.#checkCancellations(),
       }),
     ]
-    for (const loop of this.#loops) loop.events.on('failed', ({ error }) => onTrouble(error))
+    for (const loop of this.#loops) loop.events.on('failed', ({ error }) => onError(error))
   }
 
   async stop(withinMs: number): Promise<void> {
@@ -208,8 +208,8 @@ export class TaskCompleter {
   readonly #completer: Completer
   #bytes = 0
 
-  constructor(store: Pick<JobStore, 'settle' | 'outcomes'>, onTrouble: (error: unknown) => void) {
-    this.#completer = new Completer(store, { onError: onTrouble })
+  constructor(store: Pick<JobStore, 'settle' | 'outcomes'>, onError: (error: unknown) => void) {
+    this.#completer = new Completer(store, { onError })
   }
 
   /** How many ends are unwritten. */

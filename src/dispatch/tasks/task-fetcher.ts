@@ -45,7 +45,7 @@ export class TaskFetcher {
       backoff: { baseMs: 50, maxMs: 2_000 },
       step: () => this.#step(),
     })
-    this.#loop.events.on('failed', ({ error }) => this.#engine.onTrouble(error))
+    this.#loop.events.on('failed', ({ error }) => this.#engine.onError(error))
   }
 
   /** A task may be ready to claim, now or after `afterMs`. */
@@ -142,14 +142,14 @@ const retryMs = 200
  */
 export class Lookups {
   readonly #store: Pick<JobStore, 'find'>
-  readonly #onTrouble: (error: unknown) => void
+  readonly #onError: (error: unknown) => void
   #queue: { readonly taskId: string; readonly onFound: (record: JobRecord | undefined) => void }[] = []
   #active = 0
   #isStopped = false
 
-  constructor(store: Pick<JobStore, 'find'>, onTrouble: (error: unknown) => void) {
+  constructor(store: Pick<JobStore, 'find'>, onError: (error: unknown) => void) {
     this.#store = store
-    this.#onTrouble = onTrouble
+    this.#onError = onError
   }
 
   find(taskId: string, onFound: (record: JobRecord | undefined) => void): void {
@@ -170,7 +170,7 @@ export class Lookups {
       try {
         next.onFound(await this.#store.find(next.taskId))
       } catch (error) {
-        this.#onTrouble(error)
+        this.#onError(error)
         if (!this.#isStopped) this.#queue.push(next)
         await sleep(retryMs)
       }

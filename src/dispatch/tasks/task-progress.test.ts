@@ -119,7 +119,7 @@ function stage() {
     },
     claims,
     monotonicMs: () => performance.now(),
-    onTrouble: (error) => void troubles.push(error),
+    onError: (error) => void troubles.push(error),
   })
   return {
     ...{ claims, writes, troubles, notes },

@@ -31,7 +31,7 @@ const writePauseMs = 50
 const writeWithinMs = 5_000
 const failurePauseMs = 1_000
 
-interface ProgressWriterParts extends Pick<Engine, 'claims' | 'monotonicMs' | 'onTrouble'> {
+interface ProgressWriterParts extends Pick<Engine, 'claims' | 'monotonicMs' | 'onError'> {
   readonly logs: Pick<LogStore, 'add'>
 }
 
@@ -93,7 +93,7 @@ export class ProgressWriter {
   }
 
   async #write(): Promise<void> {
-    const { logs, onTrouble } = this.#parts
+    const { logs, onError } = this.#parts
     const batch = this.#due()
     if (batch.length === 0) {
       this.#arm(writePauseMs)
@@ -108,7 +108,7 @@ export class ProgressWriter {
       }))
       await inTime(writeWithinMs, () => logs.add(entries), 'The log store')
     } catch (error) {
-      onTrouble(error)
+      onError(error)
       pauseMs = failurePauseMs
       const retryAt = this.#parts.monotonicMs() + failurePauseMs
       if (!this.#isStopped) for (const claim of batch) this.#unwritten.set(claim, retryAt)

@@ -39,7 +39,7 @@ export interface SeriesRecorderParts {
   /** Counts were written. */
   readonly onWritten?: () => void
   /** Called with the error of a failed write. The recorder repeats the write. */
-  readonly onTrouble?: (error: unknown) => void
+  readonly onError?: (error: unknown) => void
 }
 
 const defaultEveryMs = 10_000
@@ -77,7 +77,7 @@ class Recorder implements SeriesRecorder {
   readonly #clock: Clock
   readonly #everyMs: number
   readonly #onWritten: () => void
-  readonly #onTrouble: (error: unknown) => void
+  readonly #onError: (error: unknown) => void
   readonly #source = createId()
   readonly #entries = new Map<string, Map<string, Entry>>()
   readonly #attendedSince = new Map<string, number>()
@@ -102,13 +102,13 @@ class Recorder implements SeriesRecorder {
     clock = patientClock,
     everyMs = defaultEveryMs,
     onWritten = () => undefined,
-    onTrouble = () => undefined,
+    onError = () => undefined,
   }: SeriesRecorderParts) {
     this.#store = store
     this.#clock = clock
     this.#everyMs = everyMs
     this.#onWritten = onWritten
-    this.#onTrouble = onTrouble
+    this.#onError = onError
   }
 
   added(
@@ -266,7 +266,7 @@ class Recorder implements SeriesRecorder {
     } catch (error) {
       this.#writtenAt = this.#clock.now()
       this.#writeAt = 0
-      this.#onTrouble(error)
+      this.#onError(error)
     }
   }
 

@@ -195,7 +195,7 @@ export class Space {
     const { dependencies, notifier } = stores
     this.jobWaits = new JobWaits({ look: (ids) => dependencies.states(ids), notifier })
     this.activity = spaces.isCounting
-      ? createSeriesRecorder({ store: stores.series, onTrouble: onSeriesError })
+      ? createSeriesRecorder({ store: stores.series, onError: onSeriesError })
       : undefined
     this.jobs = createJobs({
       ...(this.activity && { activity: this.activity }),

@@ -3,12 +3,12 @@ import type { NewJob } from '../../jobs/index.ts'
 /**
  * Remembers where claims start to search the queue. While a transaction holds an old snapshot, the database cannot
  * remove the index entries of claimed jobs, and each search from the front walks over all of them. So when such
- * searches are slow, this class remembers the place where a search found jobs. The next claims start there, for twenty
- * times as long as the search took. One search per second still starts at the front, unless that alone would take half
- * of the time.
+ * searches are slow, this class remembers the position where a search found jobs. The next claims start there, for
+ * twenty times as long as the search took. One search per second still starts at the front, unless that alone would
+ * take half of the time.
  *
- * When this process adds a job before a remembered place, the place moves back to the job, also during a search. Jobs
- * of other processes, due jobs and expired jobs wait for the next search from the front. So do jobs of a caller's
+ * When this process adds a job before a remembered position, the position moves back to the job, also during a search.
+ * Jobs of other processes, due jobs and expired jobs wait for the next search from the front. So do jobs of a caller's
  * transaction, because the store does not see its commit. Usually no search is slow, and every search starts at the
  * front. A single slow search may be caused by a busy machine; three in a row count as a sign of dead entries.
  */
@@ -20,10 +20,10 @@ const keepMs = 1_000
 const slackMs = 1_000
 
 /**
- * A place in the order of the queue. It includes the id, because many jobs added together can be due at the same
+ * A position in the order of the queue. It includes the id, because many jobs added together can be due at the same
  * millisecond.
  */
-export interface Place {
+export interface QueuePosition {
   readonly rank: number
   readonly at: number
   readonly id: string
@@ -33,33 +33,33 @@ export interface Place {
 export interface Found {
   readonly tookMs: number
   readonly now: number
-  readonly place: Place | undefined
+  readonly position: QueuePosition | undefined
 }
 
 /** One search, from start to end. The class compares its result with jobs that become ready meanwhile. */
-export interface Look extends Disposable {
+export interface Search extends Disposable {
   /** Where to start. Undefined: at the front. */
-  readonly from: Place | undefined
+  readonly from: QueuePosition | undefined
   /** Call after a complete search from the front. */
   record(found: Found): void
-  /** Call after a search from a place: moves the place forward, but does not extend its time. */
-  advance(place: Place): void
+  /** Call after a search from a position: moves the position forward, but does not extend its time. */
+  advance(position: QueuePosition): void
 }
 
 /** A key whose last search from the front was slow. */
 interface Slow {
   /** The number of slow searches in a row. */
   readonly count: number
-  /** Undefined: too few searches so far, or the queue changed at an unknown place. */
-  place: Place | undefined
+  /** Undefined: too few searches so far, or the queue changed at an unknown position. */
+  position: QueuePosition | undefined
   /** The database's clock at the last search from the front. */
   since: number
   until: number
 }
 
-/** Jobs that became ready during a search: the first known place, and the best rank of jobs due at that moment. */
+/** Jobs that became ready during a search: the first known position, and the best rank of jobs due at that moment. */
 interface Pending {
-  earliest: Place | undefined
+  earliest: QueuePosition | undefined
   rank: number | undefined
   isForgotten: boolean
 }
@@ -69,25 +69,25 @@ export class Positions {
   readonly #pending = new Set<Pending>()
 
   /** `key` names the queues and the filter of the search. */
-  begin(key: string): Look {
+  begin(key: string): Search {
     const slow = this.#slow.get(key)
-    const from = slow !== undefined && slow.until > performance.now() ? slow.place : undefined
+    const from = slow !== undefined && slow.until > performance.now() ? slow.position : undefined
     const pending: Pending = { earliest: undefined, rank: undefined, isForgotten: false }
     this.#pending.add(pending)
     return {
       from,
       record: (found) => this.#record(key, found, pending),
-      advance: (place) => {
-        // A newer search moved the place meanwhile.
-        if (slow === undefined || slow.place !== from) return
-        slow.place = place
+      advance: (position) => {
+        // A newer search moved the position meanwhile.
+        if (slow === undefined || slow.position !== from) return
+        slow.position = position
         holdBack(slow, pending)
       },
       [Symbol.dispose]: () => void this.#pending.delete(pending),
     }
   }
 
-  #record(key: string, { tookMs, now, place }: Found, pending: Pending): void {
+  #record(key: string, { tookMs, now, position }: Found, pending: Pending): void {
     if (tookMs < slowMs) {
       this.#slow.delete(key)
       return
@@ -96,14 +96,14 @@ export class Positions {
     if (this.#slow.size >= 10_000) this.#slow.clear()
     const until = performance.now() + Math.max(tookMs, Math.min(keepMs - tookMs, keepFactor * tookMs))
     const isKept = count >= slowInARow && !pending.isForgotten
-    const slow: Slow = { count, place: isKept ? place : undefined, since: now, until }
+    const slow: Slow = { count, position: isKept ? position : undefined, since: now, until }
     holdBack(slow, pending)
     this.#slow.set(key, slow)
   }
 
-  /** Jobs may have been added at any place. */
+  /** Jobs may have been added at any position. */
   forget(): void {
-    for (const slow of this.#slow.values()) slow.place = undefined
+    for (const slow of this.#slow.values()) slow.position = undefined
     for (const pending of this.#pending) pending.isForgotten = true
   }
 
@@ -120,10 +120,10 @@ export class Positions {
   }
 
   /** This process made a job ready. */
-  jobReadyAt(place: Place): void {
-    for (const slow of this.#slow.values()) moveBack(slow, place)
+  jobReadyAt(position: QueuePosition): void {
+    for (const slow of this.#slow.values()) moveBack(slow, position)
     for (const pending of this.#pending) {
-      if (pending.earliest === undefined || isBefore(place, pending.earliest)) pending.earliest = place
+      if (pending.earliest === undefined || isBefore(position, pending.earliest)) pending.earliest = position
     }
   }
 
@@ -134,21 +134,21 @@ export class Positions {
   }
 }
 
-/** A job that became ready during the search may come before the place that it found. */
+/** A job that became ready during the search may come before the position that it found. */
 function holdBack(slow: Slow, { earliest, rank }: Pending): void {
   if (earliest !== undefined) moveBack(slow, earliest)
   if (rank !== undefined) moveBack(slow, aboutNow(slow, rank))
 }
 
-function moveBack(slow: Slow, place: Place): void {
-  if (slow.place !== undefined && isBefore(place, slow.place)) slow.place = place
+function moveBack(slow: Slow, position: QueuePosition): void {
+  if (slow.position !== undefined && isBefore(position, slow.position)) slow.position = position
 }
 
-function aboutNow({ since }: Slow, rank: number): Place {
+function aboutNow({ since }: Slow, rank: number): QueuePosition {
   return { rank, at: since - slackMs, id: '' }
 }
 
-function isBefore(a: Place, b: Place): boolean {
+function isBefore(a: QueuePosition, b: QueuePosition): boolean {
   if (a.rank !== b.rank) return a.rank < b.rank
   return a.at === b.at ? a.id < b.id : a.at < b.at
 }

@@ -13,7 +13,7 @@ function clusterOn({ backend }: Store, store: ClusterStore = backend.cluster) {
     store,
     notifier: backend.notifier,
     monotonicMs: () => performance.now(),
-    onTrouble: (error) => troubles.push(error),
+    onError: (error) => troubles.push(error),
   })
   cluster.onChange(({ kind, key, row }: ClusterChange) => {
     changes.push(`${row === undefined ? '-' : '+'}${kind} ${key}`)

@@ -121,7 +121,7 @@ test('a cluster state that was away for long restores nothing, because rows may 
       store: clusterStore,
       notifier,
       monotonicMs: () => nowMs,
-      onTrouble: assert.ifError,
+      onError: assert.ifError,
     })
     await clusterStore.write([{ kind: 'pool', key: 'p', seen: 0, doc: '{"requires":[]}', forMs: null }])
     await cluster.catchUp()
@@ -138,10 +138,10 @@ test('the row of a demand is renewed as long as a server holds a task of it', as
   const { cluster: clusterStore, notifier } = store.backend
   let nowMs = 0
   const monotonicMs = () => nowMs
-  const cluster = new ClusterState({ store: clusterStore, notifier, monotonicMs, onTrouble: assert.ifError })
+  const cluster = new ClusterState({ store: clusterStore, notifier, monotonicMs, onError: assert.ifError })
   const asked = { service: 'nmt', uses: { nmt: 1 }, requires: [] }
   const demands = new ClusterDemands({
-    ...{ cluster, monotonicMs, onTrouble: assert.ifError },
+    ...{ cluster, monotonicMs, onError: assert.ifError },
     isFollowing: true,
     registry: {
       *heldKinds() {
@@ -175,18 +175,18 @@ test('a new demand is looked at on its own', async () => {
   await using store = await openStore('memory')
   const { cluster: clusterStore, notifier } = store.backend
   const monotonicMs = () => performance.now()
-  const onTrouble = assert.ifError
-  const cluster = new ClusterState({ store: clusterStore, notifier, monotonicMs, onTrouble })
+  const onError = assert.ifError
+  const cluster = new ClusterState({ store: clusterStore, notifier, monotonicMs, onError })
   const demands = new ClusterDemands({
     cluster,
     monotonicMs,
-    onTrouble,
+    onError,
     isFollowing: true,
     registry: { *heldKinds() {} },
   })
   let looks = 0
   const kinds = new ClaimKinds({
-    ...{ cluster, demands, monotonicMs, onTrouble },
+    ...{ cluster, demands, monotonicMs, onError },
     wake: () => undefined,
     servers: { others: ['other'], isFirst: false },
     ownNodes: { ids: () => ['n1'], get: () => ({ isGone: false, doc: { epoch: 1 } }) },
@@ -226,7 +226,7 @@ test('a server does not yield a task before other servers could find its kind', 
     },
     mailbox: { post: () => assert.fail('nothing is given up') },
     monotonicMs: () => 0,
-    onTrouble: assert.ifError,
+    onError: assert.ifError,
   } as unknown as Sharing)
   await balancing.check()
   assert.deepEqual(learned, ['k'])

@@ -24,7 +24,7 @@ test('a node whose row the store lost before any read is written again', async (
     },
   }
   const troubles: unknown[] = []
-  const shared = { monotonicMs: () => performance.now(), onTrouble: (error: unknown) => troubles.push(error) }
+  const shared = { monotonicMs: () => performance.now(), onError: (error: unknown) => troubles.push(error) }
   const cluster = new ClusterState({ store, notifier: before.backend.notifier, ...shared })
   const ownNodes = new OwnNodes({
     ...{
@@ -63,7 +63,7 @@ test('a node whose row fell back to an older version is corrected, and not taken
   const { cluster: clusterStore, notifier } = store.backend
   const shared = {
     monotonicMs: () => performance.now(),
-    onTrouble: (error: unknown) => assert.fail(String(error)),
+    onError: (error: unknown) => assert.fail(String(error)),
   }
   let isOld = false
   // Its last write is gone, and the counter has gone on since.
@@ -131,7 +131,7 @@ test('a process that slept does not restore rows that were removed meanwhile', a
     store: later,
     notifier,
     monotonicMs: () => 1,
-    onTrouble: (error: unknown) => assert.fail(String(error)),
+    onError: (error: unknown) => assert.fail(String(error)),
   })
   const cordon = { kind: 'cordon', key: '["n1",null]', forMs: null } as const
   const [seen] = await clusterStore.write([{ ...cordon, seen: 0, doc: '{}' }])
@@ -161,16 +161,16 @@ test('a store whose versions start lower again removes no node, and leaves none 
     read: (since, limit) => clusterStore.read(since, limit),
   }
   let nowMs = 0
-  const onTrouble = (error: unknown) => assert.fail(String(error))
+  const onError = (error: unknown) => assert.fail(String(error))
   const cluster = new ClusterState({
     store,
     notifier: before.backend.notifier,
     monotonicMs: () => nowMs,
-    onTrouble,
+    onError,
   })
   const lost: string[] = []
   const ownNodes = new OwnNodes({
-    ...{ cluster, serverId: 'east', leastEpoch: () => 1, changed: () => undefined, onTrouble },
+    ...{ cluster, serverId: 'east', leastEpoch: () => 1, changed: () => undefined, onError },
     monotonicMs: () => performance.now(),
     lost: (nodeId) => void lost.push(nodeId),
   })

@@ -21,17 +21,17 @@ interface Stage extends AsyncDisposable {
 }
 
 async function stageOn(store: Store, clusterStore: ClusterStore = store.backend.cluster): Promise<Stage> {
-  const onTrouble = () => undefined
+  const onError = () => undefined
   const { notifier } = store.backend
   const cluster = new ClusterState({
     store: clusterStore,
     notifier,
     monotonicMs: () => performance.now(),
-    onTrouble,
+    onError,
   })
   const lost: string[] = []
   const ownNodes = new OwnNodes({
-    ...{ cluster, serverId: 'server-1', onTrouble },
+    ...{ cluster, serverId: 'server-1', onError },
     monotonicMs: () => stage.clockMs,
     leastEpoch: () => 0,
     lost: (nodeId, _epoch, elsewhere) => void lost.push(`${nodeId} ${elsewhere}`),

@@ -101,12 +101,12 @@ test('a reader that throws on a row hides neither that row from others nor the n
   const { cluster: clusterStore, notifier } = store.backend
   const reported: string[] = []
   const troubles: unknown[] = []
-  const onTrouble = (error: unknown) => void troubles.push(error)
+  const onError = (error: unknown) => void troubles.push(error)
   const cluster = new ClusterState({
     store: clusterStore,
     notifier,
     monotonicMs: () => performance.now(),
-    onTrouble,
+    onError,
   })
   cluster.onChange(({ key }) => {
     if (key.startsWith('bad')) throw new Error('cannot bear it')

@@ -1,5 +1,5 @@
 import type { ClaimedRecord, ClaimRequest } from '../../../jobs/index.ts'
-import type { Place } from '../../sql/claim-positions.ts'
+import type { QueuePosition } from '../../sql/claim-positions.ts'
 import { begin, commit, type Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import type { MariadbDatabase } from '../connection/database.ts'
@@ -147,7 +147,7 @@ export function createFreeClaim(store: Store): FreeClaim {
     select: string,
     queue: string,
     kinds: readonly string[] | null,
-    from: Place | undefined,
+    from: QueuePosition | undefined,
     among: string = ready,
   ): Statement {
     const some = kinds === null ? '' : ' AND kind IN (?)'
@@ -199,8 +199,8 @@ export function createFreeClaim(store: Store): FreeClaim {
     const key = JSON.stringify([distinct, kinds])
     return store.calls.run('claim jobs', async (call) => {
       for (let sweep = 0; ; sweep++) {
-        using look = positions.begin(key)
-        const { from } = look
+        using search = positions.begin(key)
+        const { from } = search
         const answers = await call.packet([
           begin,
           [
@@ -256,10 +256,10 @@ export function createFreeClaim(store: Store): FreeClaim {
           continue
         }
         const last = chosen.at(-1)
-        const place = last && { rank: last.sort_rank, at: Number(last.run_at), id: last.id }
+        const position = last && { rank: last.sort_rank, at: Number(last.run_at), id: last.id }
         if (from === undefined)
-          look.record({ tookMs: Number(measure.tookMs), now: Number(measure.now), place })
-        else if (place !== undefined) look.advance(place)
+          search.record({ tookMs: Number(measure.tookMs), now: Number(measure.now), position })
+        else if (position !== undefined) search.advance(position)
 
         if (chosen.length === 0) {
           await call.packet([...toCancelled(store, stray), commit])

@@ -1,6 +1,6 @@
 import { Batcher } from '../../../core/batcher.ts'
 import type { ClaimedRecord, ClaimRequest } from '../../../jobs/index.ts'
-import type { Place } from '../../sql/claim-positions.ts'
+import type { QueuePosition } from '../../sql/claim-positions.ts'
 import { createNonce, expiredError } from '../../token.ts'
 import { isValueError, sqlState } from '../connection/failures.ts'
 import { inOnePacket } from '../connection/pipeline.ts'
@@ -106,7 +106,7 @@ type ClaimFacts = readonly [
 ]
 
 /** The position before all jobs. */
-const front: Place = { rank: -(2 ** 40), at: Number.MIN_SAFE_INTEGER, id: '' }
+const front: QueuePosition = { rank: -(2 ** 40), at: Number.MIN_SAFE_INTEGER, id: '' }
 
 export class Claimer {
   readonly #scope: Scope
@@ -186,16 +186,16 @@ export class Claimer {
     claims: readonly PendingClaim[],
   ): Promise<readonly ClaimResult[]> {
     const { positions } = this.#scope
-    using look = positions.begin(target.key)
-    const from = look.from ?? front
+    using search = positions.begin(target.key)
+    const from = search.from ?? front
     const direct = await this.#send(target, claims, from, false)
     const seen = direct.isRefused ? await this.#send(target, claims, from, true) : direct
-    if (look.from === undefined) look.record({ tookMs: seen.tookMs, now: seen.now, place: seen.last })
+    if (search.from === undefined) search.record({ tookMs: seen.tookMs, now: seen.now, position: seen.last })
     else if (seen.last === undefined) {
       // No job behind the remembered position: there may be jobs before it.
       positions.forget()
       return (await this.#send(target, claims, front, true)).results
-    } else look.advance(seen.last)
+    } else search.advance(seen.last)
     return seen.results
   }
 
@@ -203,7 +203,7 @@ export class Claimer {
   async #send(
     { queues, kinds }: ClaimTarget,
     claims: readonly PendingClaim[],
-    from: Place,
+    from: QueuePosition,
     isPrepared: boolean,
   ): Promise<StatementResult> {
     const { namespace, schemaName, positions, sender } = this.#scope
@@ -255,8 +255,8 @@ function readClaim(rows: readonly ClaimedRow[], claims: readonly PendingClaim[])
     const own = jobs.at(-1)
     if (own && (last === undefined || byOrder(last, own) < 0)) last = own
   }
-  const place = last && { rank: -last.priority, at: last.runAt, id: last.id }
-  return { results, last: place, isRefused, tookMs: tookMs ?? 0, now }
+  const position = last && { rank: -last.priority, at: last.runAt, id: last.id }
+  return { results, last: position, isRefused, tookMs: tookMs ?? 0, now }
 }
 
 /** The number of the first row of each claim, counted from 1. */
@@ -298,7 +298,7 @@ interface StatementResult {
   /** One result for each claim. */
   readonly results: readonly ClaimResult[]
   /** The position of the last claimed job. */
-  readonly last: Place | undefined
+  readonly last: QueuePosition | undefined
   /** A job fell due or a lease expired, so the statement took nothing. */
   readonly isRefused: boolean
   readonly tookMs: number
