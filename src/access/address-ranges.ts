@@ -2,13 +2,13 @@ import { BlockList, isIPv4, isIPv6 } from 'node:net'
 import { invalidArgument, type SignalboxError } from '../core/errors.ts'
 import { show } from '../core/options.ts'
 
-/** Whether an address is in a set of ranges. The address must be plain: as `readAddress` gives it. */
+/** Whether an address is in a set of ranges. The address must be in the plain form of `readAddress`. */
 export type IsInRanges = (address: string) => boolean
 
-/** An address in its plain form, an IPv4 address that is mapped into IPv6 (::ffff:10.0.0.1) as IPv4; undefined: no address. */
+/** Returns an address in its plain form: an IPv4 address that is mapped into IPv6 (::ffff:10.0.0.1) as IPv4. Undefined: no address. */
 export function readAddress(text: string): string | undefined {
   if (isIPv4(text)) return text
-  // A zone (fe80::1%eth0) is for link-local addresses alone.
+  // Only link-local addresses have a zone (fe80::1%eth0).
   if (!isIPv6(text) || text.includes('%')) return undefined
   const groups = groupsOfIpv6(text)
   const isMapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff
@@ -16,8 +16,8 @@ export function readAddress(text: string): string | undefined {
 }
 
 /**
- * The ranges of a list of addresses and CIDRs. Throws `invalid_argument` for text that is neither, and for an IPv6 range
- * whose addresses `read` turns into IPv4: no address would ever match it.
+ * Parses a list of addresses and CIDRs. Throws `invalid_argument` for other text, and for an IPv6 range whose addresses
+ * `read` converts into IPv4, because no address would match it.
  */
 export function parseRanges(
   name: string,
@@ -25,7 +25,7 @@ export function parseRanges(
   read: typeof readAddress = readAddress,
 ): IsInRanges {
   if (!Array.isArray(texts)) throw refused(name, `must be a list of addresses or ranges, not ${show(texts)}.`)
-  // One list for each family: in a mixed list, Node compares IPv4 addresses, as mapped ones, with the IPv6 ranges.
+  // One list for each family, because in a mixed list Node also compares IPv4 addresses with the IPv6 ranges.
   const lists = { ipv4: new BlockList(), ipv6: new BlockList() }
   for (const [at, text] of texts.entries()) {
     const { address, prefix } = parseCidr(texts.length > 1 ? `${name}[${at}]` : name, text, read)

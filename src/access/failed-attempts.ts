@@ -5,28 +5,27 @@ import { groupsOfIpv6, readAddress } from './address-ranges.ts'
 
 export interface FailedAttemptsOptions {
   readonly clock: Clock
-  /** How many attempts of one network may fail within `windowMs`. */
+  /** The most failed attempts of one network within `windowMs`. */
   readonly max: number
   readonly windowMs: number
-  /** The most networks that are counted; beyond, the one that began to fail first is forgotten. */
+  /** The most networks with a count. Beyond that, the oldest count is forgotten. */
   readonly maxNetworks: number
 }
 
 /**
- * Counts the wrong tokens that come from a network, each network by itself. Only answers to wrong tokens are throttled:
- * a valid token is let in whatever others send from the same address. Guessing 256 random bits is hopeless anyway; the
- * limit makes a client that keeps trying slow down.
+ * Counts wrong tokens by network. Only requests with a wrong token are throttled: a valid token always works, whatever
+ * other clients of the same address send. No client can guess 256 random bits; the limit slows down clients that try.
  */
 export class FailedAttempts {
   readonly #options: FailedAttemptsOptions
-  /** In the order in which the windows began, which is the order in which they end. */
+  /** In the order in which the windows began, and so also end. */
   readonly #windows = new Map<string, { count: number; readonly endsAt: number }>()
 
   constructor(options: FailedAttemptsOptions) {
     this.#options = options
   }
 
-  /** Counts one wrong token; throws `too_many` when there were too many from there lately. An unknown address is not counted. */
+  /** Counts one wrong token. Throws `too_many` beyond the limit. An unknown address ('') is not counted. */
   count(address: string): void {
     if (address === '') return
     const now = this.#options.clock.now()
@@ -48,7 +47,7 @@ export class FailedAttempts {
     )
   }
 
-  /** How many networks are counted. */
+  /** The number of networks with a count. */
   get size(): number {
     return this.#windows.size
   }
@@ -61,15 +60,12 @@ export class FailedAttempts {
   }
 }
 
-/**
- * The network of an address: an IPv4 address, or the first 64 bits of an IPv6 address, which a provider gives to one
- * customer.
- */
+/** The network of an address: an IPv4 address, or the first 64 bits of an IPv6 address, which belong to one customer. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
   const plain = readAddress(address)
   if (plain !== undefined && !plain.includes(':')) return plain
-  // By number: the same network can be written in many ways.
+  // As numbers, because the same network has several notations.
   const groups = groupsOfIpv6(address).slice(0, 4)
   return groups.map((group) => group.toString(16)).join(':')
 }

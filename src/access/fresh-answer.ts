@@ -4,15 +4,15 @@ import { isSignalboxError, SignalboxError } from '../core/errors.ts'
 
 export interface FreshOptions {
   readonly clock: Clock
-  /** How old an answer may be, counted from when it was asked for. */
+  /** The most age of an answer, counted from its request. */
   readonly maxAgeMs: number
-  /** How long the store may take to answer. */
+  /** The time limit of the store. */
   readonly deadlineMs: number
 }
 
 /**
- * A fact of the store that is read at most every `maxAgeMs`. Callers that come during a read share it. When the read fails,
- * all of them get `store_unavailable`: an old answer could let a revoked token in.
+ * A fact of the store, which is read at most every `maxAgeMs`. Callers during a read share it. If the read fails, all of
+ * them get `store_unavailable`: an older answer could admit a revoked token.
  */
 export class Fresh<Value> {
   readonly #read: () => Promise<Value>
@@ -26,14 +26,14 @@ export class Fresh<Value> {
     this.#options = options
   }
 
-  /** Synchronous while it is fresh, so that most requests do not wait a turn. */
+  /** Returns a fresh answer synchronously, so that most requests need no turn of the event loop. */
   get(): Value | Promise<Value> {
     if (this.#options.clock.now() - this.#askedAt < this.#options.maxAgeMs) return this.#value as Value
     this.#reading ??= this.#begin()
     return this.#reading
   }
 
-  /** Later callers do not get what was read, or is being read, before this call. */
+  /** Later callers do not get an answer that was requested before this call. */
   forget(): void {
     this.#askedAt = Number.NEGATIVE_INFINITY
     this.#value = undefined
@@ -53,14 +53,14 @@ export class Fresh<Value> {
       },
       (error: unknown) => {
         if (this.#reading === reading) this.#reading = undefined
-        throw asStoreTrouble(error)
+        throw toStoreError(error)
       },
     )
     return reading
   }
 }
 
-/** The result of `read`; `store_unavailable` when it takes too long. */
+/** Returns the result of `read`. Throws `store_unavailable` after the deadline. */
 export async function inTime<Value>(
   read: () => Promise<Value>,
   { clock, deadlineMs }: Pick<FreshOptions, 'clock' | 'deadlineMs'>,
@@ -73,7 +73,7 @@ export async function inTime<Value>(
 }
 
 /** The error of the store, with a message that reveals nothing about it. */
-export function asStoreTrouble(error: unknown): unknown {
+export function toStoreError(error: unknown): unknown {
   if (isSignalboxError(error)) return error
   return new SignalboxError('store_unavailable', 'Token lookup failed. Try again a little later.', {
     cause: error,

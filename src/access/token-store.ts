@@ -1,25 +1,25 @@
-/**
- * What access asks of a backend: the tokens of all namespaces. Whether a token is live is judged by the store's own
- * clock at the moment of the call.
- */
+/** The store of tokens of all namespaces. Its own clock decides at each call whether a token is live. */
 export interface TokenStore {
-  /** Writes it; answers it as kept. */
+  /** Writes a token and returns its record. */
   create(token: NewToken): Promise<TokenRecord>
-  /** Those of these ids that there are, also those that ended, in no order. */
+  /** Finds tokens by id, in any order, with expired and revoked ones. */
   find(ids: readonly string[]): Promise<readonly TokenRecord[]>
-  /** Oldest first by id, also those that ended; of one namespace, or of all. `after` is the last id of the page before. */
+  /**
+   * Lists tokens of one namespace or of all, oldest first, with expired and revoked ones. `after` is the last id of the
+   * previous page.
+   */
   list(query: {
     readonly namespace?: string
     readonly limit: number
     readonly after?: string
   }): Promise<readonly TokenRecord[]>
-  /** Ends it from now on; once revoked it stays as it was. Undefined: there is none. */
+  /** Revokes a token. A revoked token does not change. Undefined: there is no such token. */
   revoke(id: string): Promise<TokenRecord | undefined>
   /** Whether any token is live. */
   hasLive(): Promise<boolean>
 }
 
-/** A token to be written, whole and checked. */
+/** A checked token to write. */
 export interface NewToken {
   readonly id: string
   readonly name: string
@@ -33,37 +33,37 @@ export interface NewToken {
 
 export interface TokenRecord extends Token {
   readonly digest: string
-  /** Neither revoked nor expired, as of the call. */
+  /** Neither revoked nor expired at the time of the call. */
   readonly live: boolean
 }
 
 /**
- * A token lets its bearer speak to the server: in one namespace, as far as its scope goes, until it expires or is
- * revoked. Only a digest is stored; the secret is shown once, at creation.
+ * A token gives its bearer access to the server: to one namespace, with a scope, until it expires or is revoked. The store
+ * has only a digest; the caller gets the secret once, at creation.
  */
 export interface Token {
   readonly id: string
-  /** A name for people. */
+  /** A name for operators. */
   readonly name: string
   readonly scope: Scope
-  /** The nodes it may connect as, and it may do nothing else then; null: it is bound to none. */
+  /** The token may only connect as these nodes; null: it is not bound to nodes. */
   readonly nodes: readonly string[] | null
-  /** The namespace it speaks for; `*` may name any, request by request. */
+  /** The namespace of its requests; with `*`, each request may name any namespace. */
   readonly namespace: string
   readonly createdAt: number
   readonly expiresAt: number | null
   readonly revokedAt: number | null
 }
 
-/** What a token may do; each includes those before it. */
+/** The rights of a token. Each scope includes the previous ones. */
 export type Scope = 'read' | 'work' | 'admin'
 
 export const scopes: readonly Scope[] = ['read', 'work', 'admin']
 
-/** Whether who has `held` may do what needs `needed`. */
+/** Whether the scope `held` includes the scope `needed`. */
 export function includesScope(held: Scope, needed: Scope): boolean {
   return scopes.indexOf(held) >= scopes.indexOf(needed)
 }
 
-/** The namespace of a token that may name any. */
+/** The namespace of a token for all namespaces. */
 export const everyNamespace = '*'

@@ -3,13 +3,13 @@ import { SignalboxError } from '../core/errors.ts'
 
 export interface TokenWatchOptions {
   readonly clock: Clock
-  /** Those of these tokens that still count, by one call of the store; throws when that cannot be known now. */
+  /** Returns which of these tokens are live, with one call of the store. Throws if the store does not answer. */
   readonly live: (ids: readonly string[]) => Promise<ReadonlySet<string>>
-  /** How long between two rounds. */
+  /** The time between two rounds. */
   readonly everyMs: number
-  /** How long a watched token is believed while the store cannot be asked. */
+  /** How long a token counts as live while the store does not answer. */
   readonly unsureMs: number
-  /** Called for every token that ended, before what waits with it is ended. Must not throw. */
+  /** Called for every token that ended, before its waits end. Must not throw. */
   readonly onEnded?: (id: string) => void
 }
 
@@ -17,21 +17,20 @@ type Ended = (reason: SignalboxError) => void
 
 interface Watched {
   readonly watchers: Set<{ readonly ended: Ended }>
-  /** Since when it is watched. */
+  /** When the watch began. */
   readonly since: number
-  /** When the last answer that it is live was asked for. */
+  /** The time of the request whose answer last confirmed the token. */
   confirmedAt: number
-  /** A request used it since the last round. */
+  /** Whether a request used it since the last round. */
   isUsed: boolean
 }
 
 /**
- * Ends what waits with a token when the token no longer counts: claims, long polls, streams and sockets. One timer serves
- * them all. Each round asks about all tokens with one call of the store: about those that something waits with, and
- * those that a request used since the round before. Without either there is no timer.
+ * Ends the waits of a token that was revoked or expired: claims, long polls, streams and sockets. One timer serves all
+ * tokens. Each round checks tokens with one call of the store: those with waits, and those that a request used since the
+ * previous round. Without such tokens there is no timer.
  *
- * While the store cannot be asked the waits go on, but not for long: after `unsureMs` they end, for a revocation might be
- * what cannot be read.
+ * While the store does not answer, the waits continue for `unsureMs`. Then they end, because the token may be revoked.
  */
 export class TokenWatch {
   readonly #options: TokenWatchOptions
@@ -52,19 +51,19 @@ export class TokenWatch {
     return () => void watched.watchers.delete(watcher)
   }
 
-  /** A request came with this token, which was live at `askedAt`: the next round asks about it. */
+  /** Notes a request with this token, which was live at `askedAt`: the next round checks the token. */
   use(id: string, askedAt: number): void {
     const watched = this.#enter(id)
     watched.isUsed = true
     if (askedAt > watched.confirmedAt) watched.confirmedAt = askedAt
   }
 
-  /** When the last answer that this token is live was asked for; long ago where there is none. */
+  /** The time of the request whose answer last confirmed the token; -Infinity: none. */
   confirmedAt(id: string): number {
     return this.#watched.get(id)?.confirmedAt ?? Number.NEGATIVE_INFINITY
   }
 
-  /** Asks about this token now instead of at the next round; until then nothing is known of it. */
+  /** Checks this token now, not in the next round. Until the answer, the token is not confirmed. */
   async check(id: string): Promise<void> {
     const watched = this.#watched.get(id)
     if (watched === undefined) return
@@ -72,18 +71,18 @@ export class TokenWatch {
     await this.#ask([[id, watched]])
   }
 
-  /** Ends what waits with a token that is known to have ended; the store is not asked. */
+  /** Ends the waits of a token that has ended, without a call of the store. */
   end(id: string): void {
     const watched = this.#watched.get(id)
     if (watched !== undefined) this.#end(id, watched, tokenEnded())
   }
 
-  /** How many tokens are watched. */
+  /** The number of watched tokens. */
   get size(): number {
     return this.#watched.size
   }
 
-  /** Stops watching; no callback is called any more. */
+  /** Stops the watch. No callback is called afterwards. */
   close(): void {
     this.#closed = true
     this.#watched.clear()
@@ -107,16 +106,16 @@ export class TokenWatch {
     return watched
   }
 
-  /** The timer is not cleared when the last request ends: the next round finds nothing to ask about and sets none. */
+  /** The end of the last request does not clear the timer: the next round finds no token and sets no other. */
   #arm(): void {
     if (this.#timer !== undefined || this.#isRound || this.#closed || this.#watched.size === 0) return
     this.#timer = this.#options.clock.setTimeout(() => void this.#round(), this.#options.everyMs)
-    // What waits keeps the process alive; the timer need not.
+    // The timer need not keep the process alive.
     const { unref } = this.#timer as { unref?: () => void }
     unref?.call(this.#timer)
   }
 
-  /** Never rejects. The next round is set when this one has ended, so none overlap. */
+  /** Never rejects. The next round begins only after this one, so rounds do not overlap. */
   async #round(): Promise<void> {
     this.#timer = undefined
     this.#isRound = true
@@ -157,7 +156,7 @@ export class TokenWatch {
       try {
         ended(reason)
       } catch (error) {
-        // One that fails to end must not keep the others open.
+        // A callback that throws must not keep other waits open.
         console.error('A request or stream of an ended token could not be ended:', error)
       }
     }

@@ -5,28 +5,28 @@ import { duration, oneOf, onlyKeys, show, text, whole } from '../core/options.ts
 import { createSecret, isSecret, type PresentedSecret, presentSecret, sameDigest } from './secret.ts'
 import { type Scope, scopes, type Token, type TokenRecord, type TokenStore } from './token-store.ts'
 
-/** Makes, lists, ends and recognises tokens. */
+/** Creates, lists, revokes and verifies tokens. */
 export interface Tokens {
-  /** The secret is in this answer and nowhere else, ever. */
+  /** Creates a token. Only this answer has its secret. */
   create(options: CreateTokenOptions): Promise<TokenWithSecret>
   find(id: string): Promise<ListedToken | undefined>
-  /** Oldest first, also those that ended. */
+  /** Lists tokens, oldest first, with expired and revoked ones. */
   list(options?: ListTokensOptions): Promise<TokenPage>
-  /** Ends it from now on; ending it again changes nothing. Throws `not_found`. */
+  /** Revokes a token. A second call changes nothing. Throws `not_found`. */
   revoke(id: string): Promise<Token>
-  /** The live token that this is the secret of. Takes in any text. */
+  /** Returns the live token of this secret; undefined: there is none. Accepts any text. */
   verify(secret: string): Promise<Token | undefined>
 }
 
 export interface CreateTokenOptions {
-  /** A name for people. */
+  /** A name for operators. */
   readonly name: string
   readonly scope: Scope
-  /** Up to 100 ids of nodes: it may connect as these, and do nothing else. Its scope must be `work`. @default not bound */
+  /** Up to 100 ids of nodes: the token may only connect as these nodes, with the scope `work`. @default not bound */
   readonly nodes?: readonly string[] | null | undefined
-  /** The namespace it speaks for; `*` is every one. */
+  /** The namespace of its requests; `*`: all namespaces. */
   readonly namespace: string
-  /** How long it counts: milliseconds, or text such as '30d'. @default for ever */
+  /** How long the token is valid: milliseconds, or text such as '30d'. @default for ever */
   readonly expiresInMs?: Duration | null | undefined
 }
 
@@ -39,7 +39,7 @@ export interface ListTokensOptions {
   readonly namespace?: string | undefined
   /** @default 50 */
   readonly limit?: number | undefined
-  /** Where the page before ended. */
+  /** The cursor of the previous page. */
   readonly cursor?: string | undefined
 }
 
@@ -48,25 +48,25 @@ export interface TokenPage {
   readonly cursor: string | null
 }
 
-/** A token, and whether it counts now by the store's clock. */
+/** A token, and whether it is live now by the store's clock. */
 export interface ListedToken extends Token {
   readonly live: boolean
 }
 
-/** What became of a token; `unknown` when the store failed, so that it may or may not have been written. */
+/** How a token changed. `unknown`: the store failed, so the change may or may not be written. */
 export type TokenChange = 'created' | 'revoked' | 'unknown'
 
-/** What tokens are made of. */
+/** The parts of the service of tokens. */
 export interface TokensParts {
   readonly store: TokenStore
-  /** Called whenever a token was made or revoked here, also when that is not certain. Must not throw. */
+  /** Called after a token was created or revoked here, also if that is uncertain. Must not throw. */
   readonly onChange?: (id: string, change: TokenChange) => void
 }
 
 const maxSpanMs = 3_155_760_000_000
 const maxNodes = 100
 
-/** Makes the service of tokens over a store. */
+/** Creates the service of tokens on a store. */
 export function createTokens({ store, onChange = () => {} }: TokensParts): Tokens {
   return {
     async create(options) {
@@ -104,7 +104,7 @@ export function createTokens({ store, onChange = () => {} }: TokensParts): Token
 
     async list({ namespace, limit = 50, cursor } = {}) {
       whole('tokens.limit', limit, { min: 1, max: 500 })
-      // One more than asked for shows whether there is a next page.
+      // One more record shows whether there is a next page.
       const records = await store.list({
         limit: limit + 1,
         ...(namespace !== undefined && { namespace }),
@@ -134,7 +134,7 @@ export function createTokens({ store, onChange = () => {} }: TokensParts): Token
   }
 }
 
-/** Sorted and each once: what was said in another order is the same token. */
+/** Returns the ids sorted and without duplicates, so that their order makes no difference. */
 function checkNodes(nodes: readonly string[] | null, scope: Scope): readonly string[] | null {
   if (nodes === null) return null
   if (!Array.isArray(nodes) || nodes.length === 0 || nodes.length > maxNodes) throw notNodes(nodes)
@@ -155,7 +155,7 @@ function notNodes(value: unknown): SignalboxError {
 
 const noDigest = '0'.repeat(64)
 
-/** The live token of a secret. An unknown id costs the same comparison as a known one. */
+/** Returns the live token of a secret. An unknown id takes the same comparison as a known id. */
 export function judgePresented(
   presented: PresentedSecret,
   record: TokenRecord | undefined,
@@ -164,7 +164,7 @@ export function judgePresented(
   return same && record?.live ? tokenOf(record) : undefined
 }
 
-/** The error for a token that is not there; a secret given instead of an id is not repeated. */
+/** The error for an unknown token. If the caller gave a secret instead of an id, the message does not repeat it. */
 function noSuchToken(id: string): SignalboxError {
   const named = isSecret(id) ? 'with a secret for its id' : show(id)
   return new SignalboxError('not_found', `There is no token ${named}. List them to see their ids.`)
@@ -174,7 +174,7 @@ function listed(record: TokenRecord): ListedToken {
   return { ...tokenOf(record), live: record.live }
 }
 
-/** The record without its digest, field by field: what a store adds one day is not shown by accident. */
+/** Returns the token without its digest. It copies field by field, so that a new field of a store is not shown by accident. */
 export function tokenOf(record: Token): Token {
   const { id, name, scope, nodes, namespace, createdAt, expiresAt, revokedAt } = record
   return { id, name, scope, nodes, namespace, createdAt, expiresAt, revokedAt }

@@ -1,44 +1,44 @@
 import { Batcher } from '../core/batcher.ts'
 import { setNewest } from '../core/newest-entries.ts'
-import { asStoreTrouble, type FreshOptions, inTime } from './fresh-answer.ts'
+import { type FreshOptions, inTime, toStoreError } from './fresh-answer.ts'
 import type { PresentedSecret } from './secret.ts'
 import type { Token, TokenRecord, TokenStore } from './token-store.ts'
 import type { TokenWatch } from './token-watch.ts'
 import { judgePresented } from './tokens.ts'
 
 export interface VerifiedTokensOptions extends FreshOptions {
-  /** The most tokens that are remembered, valid and wrong ones apart. */
+  /** The most remembered secrets: of the valid ones, and separately of the wrong ones. */
   readonly maxEntries: number
-  /** How long a wrong secret is known to be wrong. */
+  /** How long a wrong secret is remembered. */
   readonly wrongMs: number
-  /** Asks the store about all tokens in use with one call. What it confirmed counts as an answer here, too. */
+  /** Checks all tokens in use with one call of the store. Its confirmations count as answers here too. */
   readonly watch?: Pick<TokenWatch, 'use' | 'confirmedAt'>
 }
 
 /**
- * The secrets that were presented lately, by their digest, so that not every request asks the store. A valid one counts
- * until its answer is too old. A wrong one stays wrong: a secret is random, so none is presented before its token
- * exists. Both kinds are bounded, each by itself, so wrong secrets push out no valid ones.
+ * Remembers presented secrets by their digest, so that not every request reads the store. A valid secret is remembered
+ * until its answer is too old. A wrong secret stays wrong: secrets are random, so no client presents one before its token
+ * exists. Each kind has its own limit, so wrong secrets displace no valid ones.
  */
 export class VerifiedTokens {
   readonly #lookups: TokenLookups
   readonly #options: VerifiedTokensOptions
-  /** In the order in which they were last found valid. */
+  /** In the order of their last answers. */
   readonly #valid = new Map<string, Entry>()
-  /** Until when each counts as wrong, in that order. */
+  /** The end of each wrong secret, in that order. */
   readonly #wrong = new Map<string, number>()
-  /** Those the store is being asked about; no more than there are requests. */
-  readonly #asking = new Map<string, Asking>()
+  /** Look-ups in flight; not more than requests. */
+  readonly #lookupsInFlight = new Map<string, LookupInFlight>()
 
   constructor(store: Pick<TokenStore, 'find'>, options: VerifiedTokensOptions) {
     this.#lookups = new TokenLookups(store, options)
     this.#options = options
   }
 
-  /** The live token of this secret, or undefined. Throws `store_unavailable` when that cannot be known. */
+  /** Returns the live token of this secret, or undefined. Throws `store_unavailable` if the store does not answer. */
   async find(presented: PresentedSecret): Promise<Token | undefined> {
     const { id, digest } = presented
-    // What has not the form of a token's secret has no record that could be looked up.
+    // Text without the form of a secret has no record in the store.
     if (id === undefined) return judgePresented(presented, undefined)
     const known = this.#valid.get(digest)
     if (known !== undefined && this.#isFresh(known)) {
@@ -46,22 +46,23 @@ export class VerifiedTokens {
       return known.token
     }
     if (this.#isWrong(digest)) return undefined
-    const asking = this.#asking.get(digest) ?? this.#ask(id, presented)
-    return asking.answer
+    const lookup = this.#lookupsInFlight.get(digest) ?? this.#lookUp(id, presented)
+    return lookup.answer
   }
 
-  /** Asks the store again when this token is presented next. */
+  /** Reads the store again for the next request with this token. */
   forget(id: string): void {
     for (const [digest, entry] of this.#valid) if (entry.token.id === id) this.#valid.delete(digest)
-    for (const [digest, asking] of this.#asking) if (asking.id === id) this.#asking.delete(digest)
+    for (const [digest, lookup] of this.#lookupsInFlight)
+      if (lookup.id === id) this.#lookupsInFlight.delete(digest)
   }
 
-  /** How many are remembered as valid or being asked about. */
+  /** The number of valid secrets and of look-ups in flight. */
   get size(): number {
-    return this.#valid.size + this.#asking.size
+    return this.#valid.size + this.#lookupsInFlight.size
   }
 
-  /** How many are remembered as wrong. */
+  /** The number of wrong secrets. */
   get wrongSize(): number {
     return this.#wrong.size
   }
@@ -79,35 +80,32 @@ export class VerifiedTokens {
     return until !== undefined && until > this.#options.clock.now()
   }
 
-  #ask(id: string, presented: PresentedSecret): Asking {
+  #lookUp(id: string, presented: PresentedSecret): LookupInFlight {
     const { digest } = presented
     const askedAt = this.#options.clock.now()
-    const asking: Asking = { id, answer: this.#look(id, presented) }
-    this.#asking.set(digest, asking)
-    const isCurrent = () => {
-      const current = this.#asking.get(digest)
-      return current === asking
-    }
-    asking.answer.then(
+    const lookup: LookupInFlight = { id, answer: this.#read(id, presented) }
+    this.#lookupsInFlight.set(digest, lookup)
+    // After a change of the token, an earlier look-up does not count.
+    const isCurrent = () => this.#lookupsInFlight.get(digest) === lookup
+    lookup.answer.then(
       (token) => {
-        // What was asked before the token changed does not count after it.
         if (!isCurrent()) return
-        this.#asking.delete(digest)
+        this.#lookupsInFlight.delete(digest)
         if (token === undefined) this.#rememberWrong(digest)
         else this.#rememberValid(digest, { token, askedAt })
       },
       () => {
-        if (isCurrent()) this.#asking.delete(digest)
+        if (isCurrent()) this.#lookupsInFlight.delete(digest)
       },
     )
-    return asking
+    return lookup
   }
 
-  async #look(id: string, presented: PresentedSecret): Promise<Token | undefined> {
+  async #read(id: string, presented: PresentedSecret): Promise<Token | undefined> {
     try {
       return judgePresented(presented, await this.#lookups.find(id))
     } catch (error) {
-      throw asStoreTrouble(error)
+      throw toStoreError(error)
     }
   }
 
@@ -130,20 +128,20 @@ export class VerifiedTokens {
 
 interface Entry {
   readonly token: Token
-  /** When the answer was asked for. */
+  /** The time of the request. */
   readonly askedAt: number
 }
 
-interface Asking {
+interface LookupInFlight {
   readonly id: string
   readonly answer: Promise<Token | undefined>
 }
 
 /**
- * Looks tokens up by id. Look-ups that come while calls are in flight share the next call, in the order they came. So a
- * flood of unknown tokens costs the store two calls at a time, and a valid token among them waits for one call or two.
+ * Looks up tokens by id. Look-ups during calls share the next call, in their order. So many unknown tokens cost the store
+ * two calls at a time, and a valid token among them waits for one or two calls.
  */
-export class TokenLookups {
+class TokenLookups {
   readonly #options: Pick<FreshOptions, 'clock' | 'deadlineMs'>
   readonly #batcher: Batcher<string, TokenRecord | undefined>
 
@@ -154,7 +152,7 @@ export class TokenLookups {
       maxInFlight: 2,
       start: queueMicrotask,
       mergesEqual: true,
-      // A call that hangs is given up at the deadline, so that it does not hold up the next one.
+      // A call without an answer ends at the deadline, so that it does not delay the next call.
       async run(ids) {
         const records = await inTime(() => store.find(ids), options)
         const byId = new Map(records.map((record) => [record.id, record]))
@@ -163,7 +161,7 @@ export class TokenLookups {
     })
   }
 
-  /** The token with this id, read after this call. Rejects when the store does not answer within the deadline. */
+  /** Reads the token with this id after this call. Rejects if the store does not answer within the deadline. */
   find(id: string): Promise<TokenRecord | undefined> {
     return inTime(() => this.#batcher.add(id), this.#options)
   }

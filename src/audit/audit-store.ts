@@ -1,14 +1,14 @@
-/** What the audit asks of a backend, in one namespace. */
+/** The store of the audit of one namespace. */
 export interface AuditStore {
-  /** Writes entries, all or none. An entry with a known id stays as it is, so a retry is safe. */
+  /** Writes all entries or none. An entry with a known id does not change, so a retry is safe. */
   write(entries: readonly NewAuditEntry[]): Promise<void>
-  /** Newest first by id. */
+  /** Lists entries by id, newest first. */
   list(query: AuditQuery): Promise<readonly AuditEntry[]>
-  /** Forgets up to `limit` that were recorded longer ago than that, oldest first; answers how many. */
+  /** Deletes up to `limit` older entries, oldest first. Returns their number. */
   prune(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>
 }
 
-/** An entry to be written; the store says when it was. */
+/** An entry to write; the store adds its time. */
 export type NewAuditEntry = Omit<AuditEntry, 'at'>
 
 export interface AuditQuery {
@@ -16,38 +16,38 @@ export interface AuditQuery {
   /** The actor's id. */
   readonly actor?: string
   readonly limit: number
-  /** The last id of the page before. */
+  /** The last id of the previous page. */
   readonly before?: string
 }
 
 /**
- * What an operator did, or was refused: who, when, what, to which thing. An entry is written once and never changed, and
- * holds names and ids alone: no secrets, no payloads, no results.
+ * An action of an operator, done or refused: actor, time, action and target. An entry never changes. It has only names and
+ * ids: no secrets, no payloads, no results.
  */
 export interface AuditEntry {
-  /** Ids rise in the order in which one process recorded. */
+  /** Ids of one process rise in the order of its entries. */
   readonly id: string
-  /** When it was recorded, by the store's clock. */
+  /** The time of the entry, by the store's clock. */
   readonly at: number
   readonly actor: AuditActor
-  /** One of `auditActions`, or a word of a newer Signalbox on the same store. */
+  /** One of `auditActions`, or an action of a newer Signalbox on the same store. */
   readonly action: string
-  /** Which lock, queue, job or key it was done to. */
+  /** The lock, queue, job, key and so on. */
   readonly target: AuditTarget
   readonly outcome: AuditOutcome
-  /** The error's code; null when it was done. */
+  /** The error's code; null: the action was done. */
   readonly code: string | null
 }
 
-/** Who acted. */
+/** The actor of an entry. */
 export interface AuditActor {
   /** A token's id; `bootstrap`; `local` for a client on a loopback port that needs no token; `library`; `cli`; `server`. */
   readonly id: string
-  /** The token's name at the time; null for those who have none. */
+  /** The token's name at the time; null: the actor has no token. */
   readonly name: string | null
 }
 
-/** The words for what was done. They are kept for years, so they are never changed; new ones come. */
+/** All actions. Entries stay for years, so an action is never renamed. */
 export const auditActions = [
   'lock.evict',
   'queue.pause',
@@ -93,7 +93,7 @@ export type AuditAction = (typeof auditActions)[number]
 /** A few names and numbers. */
 export type AuditTarget = Readonly<Record<string, string | number>>
 
-/** `unknown`: the store or the server failed on the way, so it may have been done or not. */
+/** `unknown`: the store or the server failed, so the action may or may not have been done. */
 export type AuditOutcome = 'done' | 'refused' | 'unknown'
 
 export const auditOutcomes: readonly AuditOutcome[] = ['done', 'refused', 'unknown']

@@ -12,11 +12,11 @@ import {
   type NewAuditEntry,
 } from './audit-store.ts'
 
-/** Records what operators do, and shows it. */
+/** Records the actions of operators, and lists them. */
 export interface Audit {
-  /** Writes an entry; it is there for good when this has answered, until it is pruned. */
+  /** Writes an entry. After the call it is durable until it is pruned. */
   record(act: AuditAct): Promise<void>
-  /** Newest first. */
+  /** Lists entries, newest first. */
   list(options?: ListAuditOptions): Promise<AuditPage>
 }
 
@@ -25,7 +25,7 @@ export interface AuditPage {
   readonly cursor: string | null
 }
 
-/** Makes the audit of one namespace over its store. */
+/** Creates the audit of one namespace on its store. */
 export function createAudit({ store }: { readonly store: AuditStore }): Audit {
   return {
     async record(act) {
@@ -46,11 +46,11 @@ export interface AuditAct {
   readonly actor: AuditActor
   /** Such as 'lock.evict'. */
   readonly action: string
-  /** Names and ids of what it was done to: no secrets, no payloads. */
+  /** Names and ids of the target: no secrets, no payloads. */
   readonly target: AuditTarget
   /** @default 'done' */
   readonly outcome?: AuditOutcome | undefined
-  /** The error's code, unless it was done. */
+  /** The error's code, unless the action was done. */
   readonly code?: string | null | undefined
 }
 
@@ -61,17 +61,17 @@ export interface ListAuditOptions {
   readonly actor?: string | undefined
   /** @default 50 */
   readonly limit?: number | undefined
-  /** Where the page before ended. */
+  /** The cursor of the previous page. */
   readonly cursor?: string | undefined
 }
 
 export const listAuditDefaults: { readonly limit: number } = { limit: 50 }
 
-/** Enough for the longest names of a lock, in whatever script; an entry is for people to read. */
+/** Enough for the longest names of a lock in any script. */
 const maxTargetChars = 16_384
 
-/** An entry of what was done, whole and checked. */
-export function resolveAct(act: AuditAct): NewAuditEntry {
+/** Checks an action and returns its entry. */
+function resolveAct(act: AuditAct): NewAuditEntry {
   onlyKeys('audit', act, ['actor', 'action', 'target', 'outcome', 'code'])
   const { actor, action, target, outcome = 'done', code = null } = act
   return {
@@ -87,8 +87,8 @@ export function resolveAct(act: AuditAct): NewAuditEntry {
   }
 }
 
-/** A query for the store, which asks for one more than the page holds, to see whether there is a next one. */
-export function resolveListAudit(options: ListAuditOptions): AuditQuery {
+/** Returns the query for the store. It reads one entry more, which shows whether there is a next page. */
+function resolveListAudit(options: ListAuditOptions): AuditQuery {
   onlyKeys('audit.list', options, ['action', 'actor', 'limit', 'cursor'])
   const { action, actor, limit = listAuditDefaults.limit, cursor } = options
   return {

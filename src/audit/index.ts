@@ -1,4 +1,4 @@
-/** Who did what as an operator: a record that is written once and only read afterwards. */
+/** The audit: records the actions of operators. Entries never change. */
 export {
   type Audit,
   type AuditAct,
