@@ -86,7 +86,10 @@ export class VerifiedTokens {
     const lookup: LookupInFlight = { id, answer: this.#read(id, presented) }
     this.#lookupsInFlight.set(digest, lookup)
     // After a change of the token, an earlier look-up does not count.
-    const isCurrent = () => this.#lookupsInFlight.get(digest) === lookup
+    const isCurrent = () => {
+      const current = this.#lookupsInFlight.get(digest)
+      return current === lookup
+    }
     lookup.answer.then(
       (token) => {
         if (!isCurrent()) return

@@ -11,9 +11,8 @@ import {
   openMigrator,
   type UnfinishedCopy,
 } from '../storage/index.ts'
-import { openEnds, requireEmptyTarget, requireFilled } from './copy-ends.ts'
+import { makeQuiet, openEnds, requireEmptyTarget, requireFilled, requireQuiet } from './copy-ends.ts'
 import { type CopyNews, type CopyOptions, Reach, resolveCopyOptions } from './copy-progress.ts'
-import { makeQuiet, requireQuiet } from './require-quiet.ts'
 
 /**
  * A copy writes rows in pages. One transaction of the target writes a page and the position. So a copy that was killed
@@ -262,7 +261,7 @@ export interface TableProof {
 }
 
 /** Reads a complete table. Each row is one line of JSON, so rows and columns cannot be confused. */
-export async function proveTable(
+async function proveTable(
   look: CopySnapshot,
   table: CopyTable,
   onPage: (rows: number) => void,
@@ -282,7 +281,7 @@ export async function proveTable(
 }
 
 /** One hash for all tables. */
-export function proveAll(proofs: readonly TableProof[]): string {
+function proveAll(proofs: readonly TableProof[]): string {
   const hash = createHash('sha256')
   for (const { table, rows, sha256 } of proofs) hash.update(`${table} ${rows} ${sha256}\n`)
   return hash.digest('hex')

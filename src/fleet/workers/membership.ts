@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { patientClock } from '../../core/clock.ts'
+import { patientClock, within } from '../../core/clock.ts'
 import { createLoop, type Loop } from '../../core/loop.ts'
 import { createAlarm, createNotifier } from '../../core/notifier.ts'
 import { boundRunning, membershipTimes, type WantedMode, workersTopic } from './fleet-worker.ts'
@@ -175,7 +175,7 @@ export function createMembership({ store, notifier }: MembershipParts): Membersh
           if (!one.wasSent) return
           // Wait for a running join, which would write the row again. Without an answer the lease expires by itself.
           const left = underWay.then(() => store.leave([one.ref])).catch(() => undefined)
-          await within(leaveMs, left)
+          await within(leaveMs, left, () => undefined)
         },
       }
     },
@@ -262,13 +262,4 @@ function idsOf(running: WorkerRenewal['running']): string {
 /** Leaves space for a suffix. */
 function shortened(workerId: string): string {
   return [...workerId].slice(0, 184).join('')
-}
-
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms)
-  })
-  await Promise.race([work, late])
-  clearTimeout(timer)
 }

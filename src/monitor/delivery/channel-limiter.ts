@@ -40,10 +40,10 @@ export class Limiter {
     return this.#robots.reduce((sum, robot) => sum + this.#freeOf(robot, now), 0)
   }
 
-  /** Chooses a robot that may send `count` requests now: the one with the most left, the first of equals. */
-  choose(now: number, count = 1): number | undefined {
+  /** Chooses a robot that may send a request now: the one with the most left, the first of equals. */
+  choose(now: number): number | undefined {
     let best: number | undefined
-    let most = count - 1
+    let most = 0
     for (const [index, robot] of this.#robots.entries()) {
       const free = this.#freeOf(robot, now)
       // Without a limit all have the same number left: then choose the robot with the fewest requests.

@@ -46,8 +46,6 @@ export interface PumpParts {
   /** Called for each undelivered notification, after the end is written. @default nothing */
   readonly onTrouble?: ((trouble: SendingTrouble) => void) | undefined
   readonly options: PumpOptions
-  /** A monotonic clock in milliseconds. @default performance.now */
-  readonly clock?: () => number
 }
 
 export interface PumpOptions {
@@ -76,13 +74,8 @@ const stragglerMs = 250
 /** The delay of the job for the rest, so that it starts after this turn has released the channel. */
 const returnDelayMs = 20
 
-export async function pumpChannel(
-  parts: PumpParts,
-  channel: string,
-  signal: AbortSignal,
-): Promise<PumpAnswer> {
-  const turn = new Turn(parts, channel, signal)
-  return turn.run()
+export function pumpChannel(parts: PumpParts, channel: string, signal: AbortSignal): Promise<PumpAnswer> {
+  return new Turn(parts, channel, signal).run()
 }
 
 /** Thrown when the store refused a write, to leave the turn from any depth. */
@@ -92,8 +85,7 @@ class Turn {
   readonly #parts: PumpParts
   readonly #ref: ChannelRef
   readonly #signal: AbortSignal
-  readonly #clock: () => number
-  readonly #startedAt: number
+  readonly #startedAt = performance.now()
   #savedState: string | null = null
   #limiter: Limiter | undefined
   #stragglers = 0
@@ -106,8 +98,6 @@ class Turn {
     this.#parts = parts
     this.#ref = { channel, token: createId() }
     this.#signal = signal
-    this.#clock = parts.clock ?? (() => performance.now())
-    this.#startedAt = this.#clock()
   }
 
   async run(): Promise<PumpAnswer> {
@@ -134,10 +124,10 @@ class Turn {
   /** Sends until no notification is due or allowed. Returns when to add a job for the rest. */
   async #sendAll(): Promise<{ at: number; delayMs: number } | null> {
     for (;;) {
-      const askedAt = this.#clock()
+      const askedAt = performance.now()
       const answer = await this.#parts.store.due(this.#ref, this.#parts.options.batch)
       if (answer === undefined) throw new ChannelLost()
-      const time = new StoreTime(answer.now, askedAt, this.#clock)
+      const time = new StoreTime(answer.now, askedAt)
       if (answer.items.length === 0) return visit(answer.nextAt, answer.now)
       if (this.#isOver) return visit(answer.now + returnDelayMs, answer.now)
       const wait = await this.#sendDue(answer, time)
@@ -146,7 +136,7 @@ class Turn {
   }
 
   get #isOver(): boolean {
-    return this.#signal.aborted || this.#clock() - this.#startedAt > this.#parts.options.turnMs
+    return this.#signal.aborted || performance.now() - this.#startedAt > this.#parts.options.turnMs
   }
 
   /** Sends the notifications of one read. Returns an instant if nothing may be sent before it. */

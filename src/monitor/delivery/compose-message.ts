@@ -1,6 +1,7 @@
 import { invalidArgument } from '../../core/errors.ts'
 import { parseJson } from '../../core/json.ts'
 import type { Message, MessageChange } from '../channels/channel.ts'
+import { oneLine } from '../channels/paging.ts'
 import type { NotificationRecord } from '../monitor-store.ts'
 import { showPlace } from '../subject-forms.ts'
 
@@ -168,11 +169,6 @@ function titleOf(record: NotificationRecord): string {
 export function showValue(value: unknown): string {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   return clip(oneLine(text), maxValue)
-}
-
-/** Puts the text on one line, without characters that change the direction of text. */
-function oneLine(text: string): string {
-  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim()
 }
 
 function clip(text: string, most: number): string {

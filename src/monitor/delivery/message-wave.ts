@@ -231,30 +231,28 @@ function isAlive({ kind }: TryOutcome): boolean {
  * answer arrived. So `latest` counts from the request, and `earliest` from the arrival of the answer.
  */
 export class StoreTime {
-  readonly #clock: () => number
   readonly #now: number
   readonly #askedAt: number
-  readonly #answeredAt: number
+  readonly #answeredAt = performance.now()
 
-  constructor(now: number, askedAt: number, clock: () => number) {
-    this.#clock = clock
+  /** `askedAt` is the time of the request, by performance.now. */
+  constructor(now: number, askedAt: number) {
     this.#now = now
     this.#askedAt = askedAt
-    this.#answeredAt = clock()
   }
 
   /** The store's clock shows at least this. */
   earliest(): number {
-    return Math.floor(this.#now + this.#clock() - this.#answeredAt)
+    return Math.floor(this.#now + performance.now() - this.#answeredAt)
   }
 
   /** The store's clock shows at most this. */
   latest(): number {
-    return Math.ceil(this.#now + this.#clock() - this.#askedAt)
+    return Math.ceil(this.#now + performance.now() - this.#askedAt)
   }
 
   /** How long ago the answer came. */
   get ageMs(): number {
-    return this.#clock() - this.#answeredAt
+    return performance.now() - this.#answeredAt
   }
 }

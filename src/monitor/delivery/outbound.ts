@@ -2,7 +2,7 @@ import { lookup as systemLookup } from 'node:dns/promises'
 import type { ClientRequest, Agent as HttpAgent, IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
-import { duration, whole, withDefaults } from '../../core/options.ts'
+import { duration, withDefaults } from '../../core/options.ts'
 import type { OutboundReply, OutboundRequest } from '../channels/channel.ts'
 import { type AddressRules, parseAddressRules, toAllowPrivate } from './address-rules.ts'
 
@@ -30,15 +30,6 @@ export interface OutboundOptions {
   readonly allowPrivate?: readonly string[]
   /** The time limit of the look-up, the connection, the request and its reply together. @default 5_000 */
   readonly timeoutMs?: number
-  /** The part of a reply that is read; the rest is dropped. @default 65_536 */
-  readonly maxReplyBytes?: number
-  /**
-   * How long an idle connection stays open: shorter than servers keep it, so that none is used while it closes.
-   * @default 4_000
-   */
-  readonly idleMs?: number
-  /** The most connections to one host at once. @default 32 */
-  readonly maxConnections?: number
   /** Certificate authorities (PEM) to trust instead of those that Node trusts. @default Node's */
   readonly ca?: string | undefined
   /** Returns all addresses of a name. @default the system's resolver */
@@ -50,14 +41,23 @@ export interface ResolvedAddress {
   readonly family: number
 }
 
-export const outboundDefaults: Required<OutboundOptions> = {
+const outboundDefaults: Required<OutboundOptions> = {
   allowPrivate: [],
   timeoutMs: 5_000,
-  maxReplyBytes: 65_536,
-  idleMs: 4_000,
-  maxConnections: 32,
   ca: undefined,
   lookup: undefined,
+}
+
+/** The part of a reply that is read; the rest is dropped. */
+const maxReplyBytes = 65_536
+
+const connectionPool = {
+  keepAlive: true,
+  /** How long an idle connection stays open: shorter than servers keep it, so that none is used while it closes. */
+  timeout: 4_000,
+  /** The most connections to one host at once. */
+  maxSockets: 32,
+  maxFreeSockets: 4,
 }
 
 /** Creates a sender of requests that reaches only allowed addresses. */
@@ -73,7 +73,6 @@ type Resolve = (hostname: string) => Promise<readonly ResolvedAddress[]>
 class HttpOutbound implements Outbound {
   readonly #rules: AddressRules
   readonly #timeoutMs: number
-  readonly #maxReplyBytes: number
   readonly #ca: string | undefined
   readonly #resolve: Resolve
   // Each agent keeps its connections by host and port.
@@ -85,17 +84,10 @@ class HttpOutbound implements Outbound {
   constructor(options: Required<OutboundOptions>) {
     this.#rules = parseAddressRules(options.allowPrivate)
     this.#timeoutMs = duration('timeoutMs', options.timeoutMs, { min: 1, max: 600_000 })
-    this.#maxReplyBytes = whole('maxReplyBytes', options.maxReplyBytes, { min: 1, max: 1_048_576 })
     this.#ca = options.ca
     this.#resolve = options.lookup ?? ((hostname) => systemLookup(hostname, { all: true, verbatim: true }))
-    const pool = {
-      keepAlive: true,
-      timeout: duration('idleMs', options.idleMs, { min: 1, max: 600_000 }),
-      maxSockets: whole('maxConnections', options.maxConnections, { min: 1, max: 10_000 }),
-      maxFreeSockets: 4,
-    }
-    this.#http = new http.Agent(pool)
-    this.#https = new HttpsAgent(pool)
+    this.#http = new http.Agent(connectionPool)
+    this.#https = new HttpsAgent(connectionPool)
   }
 
   async send(request: OutboundRequest): Promise<OutboundReply> {
@@ -148,7 +140,7 @@ class HttpOutbound implements Outbound {
       // Node refuses headers and paths with characters that HTTP does not allow. Its message would quote them.
       return notSent('the request has characters that HTTP does not allow')
     }
-    return await sendAndRead(call, body, secure, this.#timeoutMs, this.#maxReplyBytes)
+    return await sendAndRead(call, body, secure, this.#timeoutMs)
   }
 
   #refusal(url: URL): string | undefined {
@@ -206,7 +198,6 @@ function sendAndRead(
   body: string,
   secure: boolean,
   timeoutMs: number,
-  maxReplyBytes: number,
 ): Promise<OutboundReply> {
   const { promise, resolve } = Promise.withResolvers<OutboundReply>()
   // Once true, bytes of the request may have left.
