@@ -54,6 +54,12 @@ export function planMigrations(
   }
 }
 
+/** The status of a database with these marks. */
+export function statusOf(marks: SchemaMarks, known: readonly Migration[]): MigrationStatus {
+  const { steps: _, ...status } = planMigrations(marks, known)
+  return status
+}
+
 /**
  * The note to store after all these steps were applied: which programs may use the schema, and which schema the note is
  * about.

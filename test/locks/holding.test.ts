@@ -7,15 +7,15 @@ import {
   type Locks,
   type LocksOptions,
 } from '../../src/locks/index.ts'
+import { LocalNotifiers } from '../../src/storage/local-notifiers.ts'
 import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
-import { createMemoryNotifier } from '../../src/storage/memory/notifier.ts'
 import { inGrowingLeases } from '../support/spans.ts'
 
 // The methods of locks on the memory store, in real time with short leases.
 
 function openLocks(options?: LocksOptions, store: LockStore = createMemoryLocks(() => Date.now())): Locks {
   return createLocks(
-    { store, notifier: createMemoryNotifier(() => undefined).within('default'), remoteWakeUps: true },
+    { store, notifier: new LocalNotifiers().within('default'), remoteWakeUps: true },
     options,
   )
 }

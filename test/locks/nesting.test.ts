@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createLocks, type Locks } from '../../src/locks/index.ts'
+import { LocalNotifiers } from '../../src/storage/local-notifiers.ts'
 import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
-import { createMemoryNotifier } from '../../src/storage/memory/notifier.ts'
 import { inGrowingLeases } from '../support/spans.ts'
 
 // Locks within locks: one request that holds several.
@@ -11,7 +11,7 @@ function openLocks(): Locks {
   const store = createMemoryLocks(() => Date.now())
   return createLocks({
     store,
-    notifier: createMemoryNotifier(() => undefined).within('default'),
+    notifier: new LocalNotifiers().within('default'),
     remoteWakeUps: true,
   })
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { createLocks, type LockStore, type Locks, type LocksOptions } from '../../src/locks/index.ts'
+import { LocalNotifiers } from '../../src/storage/local-notifiers.ts'
 import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
-import { createMemoryNotifier } from '../../src/storage/memory/notifier.ts'
 
 const key = { operation: 'pull', resource: 'app:1.2' }
 
@@ -19,7 +19,7 @@ function openLocks(options: LocksOptions = {}, isDeaf = false) {
       },
     },
   ) as LockStore
-  const notifier = createMemoryNotifier(() => undefined).within('default')
+  const notifier = new LocalNotifiers().within('default')
   const deaf = { wake: () => undefined, listen: () => () => undefined }
   const locks = createLocks({ store, notifier: isDeaf ? deaf : notifier, remoteWakeUps: false }, options)
   return { locks, counts }

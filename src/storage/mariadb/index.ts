@@ -1,6 +1,7 @@
 /** MariaDB (10.6 and later): jobs as rows, claimed with SKIP LOCKED, ended in your own transactions. */
 import { SignalboxError } from '../../core/errors.ts'
 import type { Backend, BackendOptions, Stores } from '../backend.ts'
+import { LocalNotifiers } from '../local-notifiers.ts'
 import { requireSchema, SchemaWatch } from '../migration-plan.ts'
 import { PoolMeter } from '../pool-meter.ts'
 import { Positions } from '../sql/claim-positions.ts'
@@ -22,9 +23,8 @@ import { type Link, Pool } from './connection/pool.ts'
 import type { Store } from './engine-store.ts'
 import { qualifyTables } from './engine-store.ts'
 import { checkTransaction, createAdd } from './jobs/add.ts'
-import { createMariadbJobs, listQueued } from './jobs/jobs.ts'
+import { createMariadbJobs } from './jobs/jobs.ts'
 import { createMigrator } from './migrator.ts'
-import { MariadbNotifiers } from './notifier.ts'
 import { createKeyed } from './request-keys.ts'
 
 /** For claims, verdicts, renewals and reads of one process; more connections would only contend. */
@@ -89,7 +89,7 @@ export async function openMariadb(
       checkTransaction: (caller) => checkTransaction(shared, caller),
     })
     const lockDatabase = database.withCalls(waitingCalls, calls)
-    const notifiers = new MariadbNotifiers()
+    const notifiers = new LocalNotifiers()
     const createStores = (name: string): Stores => {
       const store = {
         ...shared,
@@ -123,7 +123,6 @@ export async function openMariadb(
       ...stores,
       ...createStoreWide(database),
       within: (name) => (name === namespace ? stores : views.within(name)),
-      queuedNamespaces: (queue, limit) => listQueued(shared, queue, limit),
       migrator,
       warnings: facts.warnings,
       close,

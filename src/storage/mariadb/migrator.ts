@@ -10,6 +10,7 @@ import {
   printMigrations,
   readMarks,
   type SchemaMarks,
+  statusOf,
 } from '../migration-plan.ts'
 import { type Calls, PooledCalls } from './connection/calls.ts'
 import { nowMs } from './connection/clock.ts'
@@ -56,8 +57,7 @@ export function createMigrator(
       const [noted] = await orNone(call.rows<{ value: string }>(selectNote, []))
       return decodeMarks(row, noted?.value)
     })
-    const { steps: _, ...status } = planMigrations(marks, known)
-    return status
+    return statusOf(marks, known)
   }
 
   async function up(onStep?: OnMigrationStep): Promise<readonly AppliedMigration[]> {

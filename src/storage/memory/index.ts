@@ -2,8 +2,9 @@ import { SignalboxError } from '../../core/errors.ts'
 import { wrapMethods } from '../../core/wrap-methods.ts'
 import type { JobStore } from '../../jobs/index.ts'
 import type { GuardStore } from '../../once/guard-store.ts'
-import type { Backend, BackendOptions, Stores } from '../backend.ts'
+import type { Backend, BackendNotifier, BackendOptions, Stores } from '../backend.ts'
 import { createNotifyingClusterStore } from '../cluster-state.ts'
+import { LocalNotifiers } from '../local-notifiers.ts'
 import { createKeyedJobs } from '../request-key.ts'
 import { MemoryAttempts } from './attempts.ts'
 import { MemoryAudit } from './audit.ts'
@@ -14,7 +15,6 @@ import { MemoryJobs } from './jobs.ts'
 import { createMemoryLocks } from './locks.ts'
 import { MemoryLogs } from './logs.ts'
 import { MemoryMonitor } from './monitor.ts'
-import { createMemoryNotifier } from './notifier.ts'
 import { MemoryKeys } from './request-keys.ts'
 import { MemorySchedules } from './schedules.ts'
 import { MemorySeries } from './series.ts'
@@ -34,7 +34,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     }
   }
   const clock = () => Math.floor(now())
-  const notifier = createMemoryNotifier(check)
+  const notifiers = new LocalNotifiers()
   const keys = new MemoryKeys(clock)
   const namespaces = new Map<string, Namespace>()
   /** The first namespaces for which the condition holds. */
@@ -64,7 +64,14 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
     const jobs: JobStore = refusing(ownJobs, check)
     const guards: GuardStore = refusing(new MemoryGuards(clock), check)
     const cluster = new MemoryClusterState(clock)
-    const ownNotifier = notifier.within(name)
+    const notifier = notifiers.within(name)
+    const ownNotifier: BackendNotifier = {
+      wake: notifier.wake,
+      listen(topics, heard) {
+        check()
+        return notifier.listen(topics, heard)
+      },
+    }
     const stores: Stores = {
       jobs,
       logs: refusing(logs, check),
@@ -91,7 +98,7 @@ export async function openMemory({ namespace, now = Date.now }: BackendOptions):
   }
   const close = async () => {
     closed = true
-    notifier.silence()
+    notifiers.silence()
   }
   return {
     ...within(namespace),

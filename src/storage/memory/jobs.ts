@@ -1,4 +1,3 @@
-import { SignalboxError } from '../../core/errors.ts'
 import type {
   Added,
   AttemptOutcome,
@@ -26,6 +25,7 @@ import type {
 } from '../../jobs/index.ts'
 import { leavesAttempt, lostError } from '../attempt-error.ts'
 import { createNonce, encodeToken, expiredError } from '../token.ts'
+import { leaseLost } from '../transaction-errors.ts'
 import type { DependentJobs } from './dependencies.ts'
 import { createRow, judge, type Row, stateAfterExpiry, toRecord } from './job-row.ts'
 import { MemoryLimits } from './limits.ts'
@@ -161,7 +161,7 @@ export class MemoryJobs implements JobStore, DependentJobs {
     const now = this.#now()
     return outcomes.map((outcome) => {
       if ('error' in outcome) return outcome
-      return this.#settle(outcome.verdict, now) ? undefined : { error: leaseLost(outcome.verdict) }
+      return this.#settle(outcome.verdict, now) ? undefined : { error: leaseLost(outcome.verdict.jobId) }
     })
   }
 
@@ -468,12 +468,4 @@ export class MemoryJobs implements JobStore, DependentJobs {
 /** Whether the job is live and does not run. */
 function isWaiting({ stored }: Row): boolean {
   return stored === 'queued' || stored === 'waiting'
-}
-
-function leaseLost({ jobId }: Verdict): SignalboxError {
-  return new SignalboxError(
-    'lease_lost',
-    `Job "${jobId}" is no longer held with this token: it ended, its lease ran out, or another worker has it. Nothing was written.`,
-    { details: { jobId } },
-  )
 }

@@ -1,5 +1,6 @@
 import { SignalboxError } from '../../core/errors.ts'
 import type { StoreTransaction, TransactOptions, Verdict } from '../../jobs/index.ts'
+import { tookTooLong } from '../transaction-errors.ts'
 
 /**
  * Memory has no user data, so a transaction consists of the verdict alone. `work` runs, and then the caller writes all
@@ -46,11 +47,3 @@ const refuse = async () => {
 }
 // `raw` is an object, so that the store refuses `{ tx: tx.raw }` instead of ignoring an undefined tx.
 const noTransaction: StoreTransaction = { query: refuse, sql: refuse, raw: Object.freeze({}) }
-
-function tookTooLong(timeoutMs: number): SignalboxError {
-  return new SignalboxError(
-    'transaction_timeout',
-    `The transaction took longer than ${timeoutMs} ms and was rolled back. Do slow work before it, or raise transactionTimeoutMs.`,
-    { details: { timeoutMs } },
-  )
-}

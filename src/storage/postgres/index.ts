@@ -10,7 +10,7 @@ import { isAnswerLost } from './connection/failures.ts'
 import { Pinned } from './connection/sender.ts'
 import { parseTarget, type Target, takesOptions } from './connection/target.ts'
 import { isOneStatement } from './jobs/add.ts'
-import { createPostgresJobs, listQueued } from './jobs/jobs.ts'
+import { createPostgresJobs } from './jobs/jobs.ts'
 import { createSpace, type StoreContext } from './jobs/space.ts'
 import { createMigrator, withClient } from './migrator.ts'
 import { PostgresNotifiers } from './notifier.ts'
@@ -81,7 +81,6 @@ export async function openPostgres(
       ...stores,
       ...createStoreWide(database),
       within: (name) => (name === namespace ? stores : views.within(name)),
-      queuedNamespaces: (queue, limit) => listQueued(connections, quoted, queue, limit),
       migrator: {
         // A readiness probe runs every few seconds, so it must not open a connection each time.
         status: () => migrator.statusBy(connections),

@@ -12,6 +12,7 @@ import {
   printMigrations,
   readMarks,
   type SchemaMarks,
+  statusOf,
 } from '../migration-plan.ts'
 import { sqlState, toStoreError } from './connection/failures.ts'
 import type { Sender } from './connection/sender.ts'
@@ -37,25 +38,12 @@ export function createMigrator(
   return {
     async statusBy(sender) {
       const { rows } = await sender.run<MarksRow>({ name: 'sb_schema', text: marksStatement(quoted) }, [])
-      return statusFrom(readMarks(rows[0]!), known)
+      return statusOf(readMarks(rows[0]!), known)
     },
-    status: () => withClient(target, (client) => statusOf(client, quoted, known)),
+    status: () => withClient(target, async (client) => statusOf(await marksOf(client, quoted), known)),
     up: (onStep) => withClient(target, (client) => up(client, schema, quoted, known, onStep)),
     sql: () => printMigrations(known),
   }
-}
-
-async function statusOf(
-  client: Client,
-  quoted: string,
-  known: readonly Migration[],
-): Promise<MigrationStatus> {
-  return statusFrom(await marksOf(client, quoted), known)
-}
-
-function statusFrom(marks: SchemaMarks, known: readonly Migration[]): MigrationStatus {
-  const { steps: _, ...status } = planMigrations(marks, known)
-  return status
 }
 
 /** Reads the facts of the schema, if there is one. */

@@ -34,6 +34,11 @@ export interface JobLayout {
    * queue. The columns are `kind`, `jobs`, and `oldest`, which is the first `run_at`.
    */
   readonly readyKinds: string
+  /**
+   * The column `namespace` of up to `:limit` namespaces in which a live job of `:queue` has a unique key. It steps from
+   * namespace to namespace along the index of keys, so its time does not depend on the number of jobs.
+   */
+  readonly queued: string
   readonly limits: LimitLayout
 }
 

@@ -8,7 +8,7 @@ import { createDependencyStore, listBlockedNamespaces } from './dependencies/dep
 import { createGuardStore } from './guards/guards.ts'
 import { createLogStore } from './logs.ts'
 import { createMonitorStore } from './monitor/monitor.ts'
-import { readNamespaces, readOne } from './operations.ts'
+import { readAll, readNamespaces, readOne } from './operations.ts'
 import { pruneRequestKeys } from './request-keys.ts'
 import { createScheduleStore, listScheduledNamespaces } from './schedules.ts'
 import { createSeriesStore } from './series/series.ts'
@@ -62,6 +62,7 @@ export function createStoreWide(
   | 'subscribedNamespaces'
   | 'scheduledNamespaces'
   | 'blockedNamespaces'
+  | 'queuedNamespaces'
   | 'dispatchedNamespaces'
   | 'ping'
   | 'time'
@@ -71,6 +72,7 @@ export function createStoreWide(
     pruneKeys: (limit) => pruneRequestKeys(database, limit),
     subscribedNamespaces: (limit) => database.run(listSubscribed, [limit]),
     scheduledNamespaces: (limit) => database.run(listScheduledNamespaces, [limit]),
+    queuedNamespaces: (queue, limit) => database.run(listQueued, [queue, limit]),
     blockedNamespaces: (limit) => database.run(listBlockedNamespaces, [limit]),
     dispatchedNamespaces: (limit) => database.run(listDispatchedNamespaces, [limit]),
     ping: async () => void (await database.run(readTime, [])),
@@ -85,6 +87,18 @@ const selectSubscribed = statement(
 )
 
 const listSubscribed = readNamespaces('list namespaces with subscriptions', selectSubscribed)
+
+const selectQueued = statement(
+  'job_namespaces',
+  { queue: 'text', limit: 'integer' },
+  ({ jobs }) => jobs.queued,
+)
+
+const listQueued = readAll(
+  'list namespaces with keyed jobs',
+  (queue: string, limit: number) => selectQueued({ queue, limit }),
+  (row: { readonly namespace: string }) => row.namespace,
+)
 
 const selectTime = statement('time', {}, (d) => `SELECT ${d.now} AS now`)
 

@@ -97,6 +97,10 @@ export function statement<const Types extends Declared>(
   return Object.assign(bind, { definition })
 }
 
+/** A statement that SQLite does not run, because SQLite stores these rows differently. */
+export const serverStatement: typeof statement = (name, types, text) =>
+  statement(name, types, text, { isForServers: true })
+
 /** The source of a bound value. */
 export interface Slot {
   readonly from: 'params' | 'row' | 'clock'

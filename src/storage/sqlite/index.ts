@@ -6,7 +6,7 @@ import { createFile, openReader, parseLocation } from './connection/connection.t
 import { SqliteDatabase } from './connection/database.ts'
 import { closed } from './connection/failures.ts'
 import { Reader } from './connection/reader.ts'
-import { createSqliteJobs, listQueued } from './jobs/jobs.ts'
+import { createSqliteJobs } from './jobs/jobs.ts'
 import { readBootId } from './locks/lease-clock.ts'
 import { createSqliteLocks } from './locks/locks.ts'
 import { createMigrator } from './migrator.ts'
@@ -70,7 +70,6 @@ export async function openSqlite(
       traits: { transactions: !thread, remoteWakeUps: true },
       ...createStoreWide(database),
       within: (other) => (other === namespace ? own : storesOf(other)),
-      queuedNamespaces: (queue, limit) => reader.read((connection) => listQueued(connection, queue, limit)),
       migrator,
       warnings: location.synchronous === 'full' ? [] : [weak],
       close,

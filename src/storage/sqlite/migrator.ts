@@ -10,6 +10,7 @@ import {
   printMigrations,
   readMarks,
   type SchemaMarks,
+  statusOf,
 } from '../migration-plan.ts'
 import type { Connection } from './connection/connection.ts'
 import type { Reader } from './connection/reader.ts'
@@ -27,10 +28,7 @@ export function createMigrator(
   known: readonly Migration[] = migrations,
 ): Migrator {
   return {
-    async status(): Promise<MigrationStatus> {
-      const { steps: _, ...status } = planMigrations(await reader.read(marksOf), known)
-      return status
-    },
+    status: async (): Promise<MigrationStatus> => statusOf(await reader.read(marksOf), known),
     up(onStep): Promise<readonly AppliedMigration[]> {
       // A function cannot cross into a thread. A caller with `onStep` has no thread.
       return writer.write({ operation: 'migrate', namespace: '', args: onStep ? [known, onStep] : [known] })

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { Migrator } from '../backend.ts'
-import { type Migration, noSchema, planMigrations } from '../migration-plan.ts'
+import { type Migration, noSchema, statusOf } from '../migration-plan.ts'
 import { createFile, openReader, openWriter, parseLocation } from './connection/connection.ts'
 import { Reader } from './connection/reader.ts'
 import { createMigrator } from './migrator.ts'
@@ -19,9 +19,7 @@ export function openSqliteMigrator(
   const migrator = createMigrator(writer, reader, known)
   return {
     async status() {
-      if (existsSync(location.path)) return migrator.status()
-      const { steps: _, ...status } = planMigrations(noSchema, known)
-      return status
+      return existsSync(location.path) ? migrator.status() : statusOf(noSchema, known)
     },
     async up(onStep) {
       createFile(location)

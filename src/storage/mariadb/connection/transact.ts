@@ -1,5 +1,6 @@
 import { SignalboxError } from '../../../core/errors.ts'
 import type { QueryResult, StoreTransaction, TransactOptions, Verdict } from '../../../jobs/index.ts'
+import { leaseLost, tookTooLong } from '../../transaction-errors.ts'
 import type { Store } from '../engine-store.ts'
 import { type AckOptions, decodeAckAnswer, encodeAck } from '../jobs/ack.ts'
 import { callMs } from './connection.ts'
@@ -91,7 +92,7 @@ async function inTransaction(
   }
   const abort = () => stop(signal!.reason)
   signal?.addEventListener('abort', abort)
-  const timer = timeoutMs > 0 ? setTimeout(() => stop(timedOut(timeoutMs)), timeoutMs) : undefined
+  const timer = timeoutMs > 0 ? setTimeout(() => stop(tookTooLong(timeoutMs)), timeoutMs) : undefined
   const beyondReturn = () => {
     clearTimeout(timer)
     signal?.removeEventListener('abort', abort)
@@ -206,10 +207,10 @@ async function writeAck(
   options: Pick<AckOptions, 'commit'>,
 ): Promise<void> {
   const ack = encodeAck(store, verdict, { ...options, cancelRequested: 'look', foreign: false })
-  if (ack === undefined) throw leaseLost(verdict)
+  if (ack === undefined) throw leaseLost(verdict.jobId)
   const answer =
     options.commit !== undefined ? end(link, ack.sql, ack.values) : ask(link, ack.sql, ack.values)
-  if (decodeAckAnswer(await answer) !== 'took') throw leaseLost(verdict)
+  if (decodeAckAnswer(await answer) !== 'took') throw leaseLost(verdict.jobId)
 }
 
 /** Sends a packet that commits. If its answer is lost, the outcome is unknown. */
@@ -258,21 +259,5 @@ function lostBefore(cause: unknown): SignalboxError {
     'store_unavailable',
     'The connection to MariaDB was lost inside the transaction, before its commit. Nothing was kept.',
     cause === undefined ? {} : { cause },
-  )
-}
-
-function timedOut(timeoutMs: number): SignalboxError {
-  return new SignalboxError(
-    'transaction_timeout',
-    `The transaction took longer than ${timeoutMs} ms and was rolled back. Do slow work before it, or raise transactionTimeoutMs.`,
-    { details: { timeoutMs } },
-  )
-}
-
-function leaseLost({ jobId }: Verdict): SignalboxError {
-  return new SignalboxError(
-    'lease_lost',
-    `Job "${jobId}" is no longer held with this token: it ended, its lease ran out, or another worker has it. Nothing was written.`,
-    { details: { jobId } },
   )
 }

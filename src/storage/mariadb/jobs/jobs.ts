@@ -54,26 +54,3 @@ export function createMariadbJobs(store: Store, database: MariadbDatabase): JobS
     }),
   }
 }
-
-/**
- * The namespaces with a live job in that queue that has a unique key. The grouping jumps from namespace to namespace
- * along the index of keys, and looks each one up there, however many jobs there are. It compares a subquery, because
- * MariaDB turns EXISTS into a join and reads far more.
- */
-export function listQueued(
-  { calls, tables }: Pick<Store, 'calls' | 'tables'>,
-  queue: string,
-  limit: number,
-): Promise<readonly string[]> {
-  return calls.run('read', async (call) => {
-    const rows = await call.rows<{ namespace: string }>(
-      `SELECT namespace FROM (
-          SELECT namespace FROM ${tables.queue} FORCE INDEX (job_queue_unique) GROUP BY namespace) known
-        WHERE (SELECT 1 FROM ${tables.queue} q FORCE INDEX (job_queue_unique)
-          WHERE q.namespace = known.namespace AND q.queue = ? AND q.unique_key IS NOT NULL LIMIT 1) = 1
-        ORDER BY namespace LIMIT ?`,
-      [queue, limit],
-    )
-    return rows.map((row) => row.namespace)
-  })
-}

@@ -58,6 +58,13 @@ SELECT kind, COUNT(*) AS jobs, MIN(sort_at) AS oldest FROM (
   SELECT kind, sort_at FROM @job_queue FORCE INDEX (job_queue_order)
   WHERE namespace = :namespace AND queue = :queue AND state = 'ready'
   ORDER BY sort_rank, sort_at, id LIMIT :limit) first GROUP BY kind`,
+    // With a range the grouping jumps. It compares a subquery, because MariaDB turns EXISTS into a join and reads far more.
+    queued: `
+SELECT namespace FROM (
+  SELECT namespace FROM @job_queue FORCE INDEX (job_queue_unique) WHERE namespace >= '' GROUP BY namespace) known
+WHERE (SELECT 1 FROM @job_queue q FORCE INDEX (job_queue_unique)
+  WHERE q.namespace = known.namespace AND q.queue = :queue AND q.unique_key IS NOT NULL LIMIT 1) = 1
+ORDER BY namespace LIMIT :limit`,
     walks: createWalks(d),
     limits: { ...limits, pruneStarts: pruneStarts(d) },
   }

@@ -97,11 +97,3 @@ export function toStoreError(error: unknown): unknown {
  * Login refused (28), no such database (3D), out of disk, memory or connections (53), disk errors (58), no permission.
  */
 const refusals = /^(28...|3D...|53...|58...|42501|25006)$/
-
-export function leaseLost(jobId: string, cause?: unknown): SignalboxError {
-  return new SignalboxError(
-    'lease_lost',
-    `Job "${jobId}" is no longer held with this token: it ended, its lease ran out, or another worker has it. Nothing was written.`,
-    { details: { jobId }, ...(cause === undefined ? {} : { cause }) },
-  )
-}

@@ -1,6 +1,7 @@
-import { isSignalboxError, SignalboxError } from '../../../core/errors.ts'
+import { isSignalboxError } from '../../../core/errors.ts'
 import type { StoreTransaction, TransactOptions, Verdict } from '../../../jobs/index.ts'
 import { decodeToken } from '../../token.ts'
+import { leaseLost, tookTooLong } from '../../transaction-errors.ts'
 import {
   type DecodedVerdict,
   finishValues,
@@ -12,7 +13,7 @@ import {
 } from '../jobs/settle.ts'
 import type { Space } from '../jobs/space.ts'
 import type { Connections } from './connection.ts'
-import { isConnectionLoss, leaseLost, sqlState, toStoreError } from './failures.ts'
+import { isConnectionLoss, sqlState, toStoreError } from './failures.ts'
 import type { Step } from './pipeline.ts'
 import { conflict, Session } from './session.ts'
 import { isRefusal } from './statement.ts'
@@ -184,11 +185,3 @@ function toMemberError(session: Session, error: unknown): unknown {
 
 /** A verdict on an attempt that another member has ended, or a malformed token. */
 class NotHeld extends Error {}
-
-function tookTooLong(timeoutMs: number): SignalboxError {
-  return new SignalboxError(
-    'transaction_timeout',
-    `The transaction took longer than ${timeoutMs} ms and was rolled back. Do slow work before it, or raise transactionTimeoutMs.`,
-    { details: { timeoutMs } },
-  )
-}

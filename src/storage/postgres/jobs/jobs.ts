@@ -116,28 +116,3 @@ export function createPostgresJobs(
     }),
   }
 }
-
-/**
- * Lists the namespaces in which a live job of this queue has a unique key. The statement steps from namespace to
- * namespace along the index of the keys, so its time does not depend on the number of jobs. `s` is the quoted schema
- * name.
- */
-export async function listQueued(
-  connections: Connections,
-  s: string,
-  queue: string,
-  limit: number,
-): Promise<readonly string[]> {
-  const text = `
-WITH RECURSIVE known (namespace) AS (
-  (SELECT namespace FROM ${s}.job_queue WHERE unique_key IS NOT NULL ORDER BY namespace LIMIT 1)
-  UNION ALL
-  SELECT (SELECT u.namespace FROM ${s}.job_queue u WHERE u.unique_key IS NOT NULL AND u.namespace > known.namespace ORDER BY u.namespace LIMIT 1)
-  FROM known WHERE known.namespace IS NOT NULL
-)
-SELECT namespace FROM known
-WHERE EXISTS (SELECT FROM ${s}.job_queue u WHERE u.unique_key IS NOT NULL AND u.namespace = known.namespace AND u.queue = $1)
-LIMIT $2`
-  const { rows } = await connections.run<{ namespace: string }>({ name: 'sb_queued', text }, [queue, limit])
-  return rows.map((row) => row.namespace)
-}

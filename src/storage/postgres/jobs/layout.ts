@@ -77,6 +77,16 @@ SELECT kind, count(*) AS jobs, min(run_at) AS oldest FROM (${[false, true]
    ORDER BY (-priority::bigint), run_at, id LIMIT :limit)`,
       )
       .join(' UNION ALL ')}) AS first GROUP BY kind`,
+    queued: `
+WITH RECURSIVE known (namespace) AS (
+  SELECT min(namespace) FROM @job_queue WHERE unique_key IS NOT NULL
+  UNION ALL
+  SELECT (SELECT min(u.namespace) FROM @job_queue u WHERE u.unique_key IS NOT NULL AND u.namespace > known.namespace)
+  FROM known WHERE known.namespace IS NOT NULL
+)
+SELECT namespace FROM known
+WHERE EXISTS (SELECT FROM @job_queue u WHERE u.unique_key IS NOT NULL AND u.namespace = known.namespace AND u.queue = :queue)
+LIMIT :limit`,
     walks: createWalks(d),
     limits: createLimitLayout(d),
   }

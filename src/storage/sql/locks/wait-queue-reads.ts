@@ -1,7 +1,7 @@
 import type { LockStore, WaiterView } from '../../../locks/index.ts'
 import type { Database } from '../database.ts'
 import { readAll } from '../operations.ts'
-import { statement } from '../statement.ts'
+import { serverStatement } from '../statement.ts'
 import {
   decodeLast,
   decodeSummary,
@@ -62,12 +62,9 @@ interface InspectedRow extends SummaryRow {
 }
 
 /** One row for each waiter, or one row without a waiter. Only the first row has the columns that may be large. */
-const selectQueue = statement(
-  'lock_queue_inspect',
-  { queueKey: 'text', limit: 'integer' },
-  (d) => {
-    const once = (name: string) => `CASE WHEN COALESCE(w.place, 1) = 1 THEN l.${name} END AS ${name}`
-    return `
+const selectQueue = serverStatement('lock_queue_inspect', { queueKey: 'text', limit: 'integer' }, (d) => {
+  const once = (name: string) => `CASE WHEN COALESCE(w.place, 1) = 1 THEN l.${name} END AS ${name}`
+  return `
 SELECT ${shown}, ${d.now} AS now, l.revision, ${['progress', ...lastNames].map(once).join(', ')},
   w.node, w.request_id, w.place, w.since, w.want
 FROM @lock_queue l LEFT JOIN (
@@ -75,9 +72,7 @@ FROM @lock_queue l LEFT JOIN (
   FROM @lock_waiter ${d.byIndex('PRIMARY')} WHERE queue_key = :queueKey ORDER BY seq LIMIT :limit
 ) w ON w.queue_key = l.queue_key
 WHERE l.queue_key = :queueKey ORDER BY w.place`
-  },
-  { isForServers: true },
-)
+})
 
 const inspectQueue = readAll(
   'look at a lock',
@@ -89,7 +84,7 @@ const inspectQueue = readAll(
  * By operation and resource, in byte order. It chooses the rows of the page first, without reading columns that may be
  * large.
  */
-const selectPage = statement(
+const selectPage = serverStatement(
   'lock_queue_list',
   {
     ...{ namespace: 'text', limit: 'integer', 'operation?': 'text', 'search?': 'text' },
@@ -105,7 +100,6 @@ FROM (
   ORDER BY operation, ${d.orderByLong('resource')} LIMIT :limit
 ) page ${d.thenJoin('@lock_queue', 'l', 'l.queue_key = page.queue_key')}
 ORDER BY l.operation, l.resource`,
-  { isForServers: true },
 )
 
 const listQueues = readAll(
@@ -117,7 +111,7 @@ const listQueues = readAll(
   decodeSummary,
 )
 
-const selectHolders = statement(
+const selectHolders = serverStatement(
   'lock_queue_waiting_holders',
   { namespace: 'text', queueKeys: 'text[]', limit: 'integer' },
   (d) => `
@@ -133,7 +127,6 @@ ${d.byKeys({
   ${d.thenJoin('@lock_queue', 'l', 'l.queue_key = w.queue_key')}`,
 })}
 LIMIT :limit`,
-  { isForServers: true },
 )
 
 const findHolders = readAll(

@@ -1,6 +1,6 @@
 import type { Waiter } from '../../../locks/rules/index.ts'
 import { last, type Procedure, type Result, run, type Step, undo } from '../procedure.ts'
-import { type Bound, type Statement, statement } from '../statement.ts'
+import { type Bound, type Statement, serverStatement } from '../statement.ts'
 import {
   openedHeadSize,
   WaitQueueBuffer,
@@ -30,13 +30,12 @@ import {
  * nothing rolls it back. So a blank row stays only if another wait queue changed in the same transaction, and only
  * until the next sweep. Every statement treats it as a missing row.
  */
-const forServers = { isForServers: true }
 const queueNames = Object.keys(queueColumns)
 const values = (columns: readonly string[]) => columns.map((column) => `:${column}`).join(', ')
 const assigned = (columns: readonly string[]) => columns.map((name) => `${name} = :${name}`).join(', ')
 const given = (columns: readonly string[]) => Object.fromEntries(columns.map((name) => [name, `new.${name}`]))
 
-const lock = statement(
+const lock = serverStatement(
   'lock_queue_lock',
   { queueKey: 'text', namespace: 'text', operation: 'text', resource: 'text' },
   (d) =>
@@ -47,63 +46,58 @@ const lock = statement(
       key: 'queue_key',
       value: ':queueKey',
     }),
-  forServers,
 )
 
 /** Locks as many of the keys as it can without waiting, and returns them as `queue_key`. */
-export const tryLock: Statement<{ readonly queueKeys: readonly string[] }> = statement(
+export const tryLock: Statement<{ readonly queueKeys: readonly string[] }> = serverStatement(
   'lock_queue_try_lock',
   { queueKeys: 'text[]' },
   (d) => d.tryLockKeys('@lock_queue', 'queue_key', ':queueKeys'),
-  forServers,
 )
 
 const opened = `l.queue_key, ${queueNames.map((name) => `l.${name}`).join(', ')}, l.progress`
 
-const selectQueue = statement(
+const selectQueue = serverStatement(
   'lock_queue_open',
   { queueKey: 'text' },
   (d) => `
 SELECT clock.now, ${opened},
   EXISTS (SELECT 1 FROM @lock_outcome o WHERE o.queue_key = :queueKey) AS has_outcomes
 FROM (SELECT ${d.now} AS now) clock LEFT JOIN @lock_queue l ON l.queue_key = :queueKey`,
-  forServers,
 )
 
-const selectNow = statement('lock_queue_now', {}, (d) => `SELECT ${d.now} AS now`, forServers)
+const selectNow = serverStatement('lock_queue_now', {}, (d) => `SELECT ${d.now} AS now`)
 
 /** Reads the existing wait queues among these. */
-const selectQueues = statement(
+const selectQueues = serverStatement(
   'lock_queue_open_many',
   { queueKeys: 'text[]' },
   (d) => `
 SELECT ${opened}, (SELECT 1 FROM @lock_outcome o WHERE o.queue_key = l.queue_key LIMIT 1) AS has_outcomes
 ${d.byKeys({ from: '@lock_queue', alias: 'l', where: 'l.revision > 0', key: 'l.queue_key', keys: ':queueKeys' })}`,
-  forServers,
 )
 
-const selectHead = statement(
+const selectHead = serverStatement(
   'lock_waiter_head',
   { queueKey: 'text', limit: 'integer' },
   (d) => `
 SELECT ${storedWaiter.names} FROM @lock_waiter ${d.byIndex('PRIMARY')}
 WHERE queue_key = :queueKey ORDER BY seq LIMIT :limit`,
-  forServers,
 )
 
 /** The waiters at these positions. */
-export const selectAt: Statement<{ readonly queueKey: string; readonly seqs: readonly number[] }> = statement(
-  'lock_waiter_at',
-  { queueKey: 'text', seqs: 'integer[]' },
-  (d) => `
+export const selectAt: Statement<{ readonly queueKey: string; readonly seqs: readonly number[] }> =
+  serverStatement(
+    'lock_waiter_at',
+    { queueKey: 'text', seqs: 'integer[]' },
+    (d) => `
 SELECT ${storedWaiter.names} FROM @lock_waiter ${d.byIndex('PRIMARY')}
 WHERE queue_key = :queueKey AND seq IN (:seqs)`,
-  forServers,
-)
+  )
 
 const requester = { queueKey: 'text', node: 'text', requestId: 'text' } as const
 
-const selectWaiter = statement(
+const selectWaiter = serverStatement(
   'lock_waiter_find',
   requester,
   (d) => `
@@ -111,51 +105,45 @@ SELECT ${storedWaiter.names},
   (SELECT COUNT(*) FROM @lock_waiter b ${d.byIndex('PRIMARY')}
    WHERE b.queue_key = w.queue_key AND b.seq < w.seq) AS before_count
 FROM @lock_waiter w WHERE queue_key = :queueKey AND node = :node AND request_id = :requestId`,
-  forServers,
 )
 
-const selectOutcome = statement(
+const selectOutcome = serverStatement(
   'lock_outcome_find',
   requester,
   () => `
 SELECT ${storedOutcome.of('o')}, r.value
 FROM @lock_outcome o LEFT JOIN @lock_result r ON r.queue_key = o.queue_key AND r.revision = o.revision
 WHERE o.queue_key = :queueKey AND o.node = :node AND o.request_id = :requestId`,
-  forServers,
 )
 
-const countBefore = statement(
+const countBefore = serverStatement(
   'lock_waiter_count',
   { queueKey: 'text', seq: 'integer' },
   (d) => `
 SELECT COUNT(*) AS before_count FROM @lock_waiter ${d.byIndex('PRIMARY')}
 WHERE queue_key = :queueKey AND seq < :seq`,
-  forServers,
 )
 
-const raiseToken = statement(
+const raiseToken = serverStatement(
   'lock_shard_raise',
   { shard: 'integer' },
   (d) =>
     `UPDATE @lock_shard SET last_token = ${d.greatest('last_token + 1', d.nowMicros)} WHERE shard = :shard`,
-  forServers,
 )
 
-const selectToken = statement(
+const selectToken = serverStatement(
   'lock_shard_read',
   { shard: 'integer' },
   () => 'SELECT last_token FROM @lock_shard WHERE shard = :shard',
-  forServers,
 )
 
-const removeWaiters = statement(
+const removeWaiters = serverStatement(
   'lock_waiter_remove',
   { queueKey: 'text', seqs: 'integer[]' },
   () => 'DELETE FROM @lock_waiter WHERE queue_key = :queueKey AND seq IN (:seqs)',
-  forServers,
 )
 
-const saveWaiters = statement(
+const saveWaiters = serverStatement(
   'lock_waiter_save',
   { queueKey: 'text', namespace: 'text', rows: { ...storedWaiter.types, due_at: 'integer' } },
   (d) =>
@@ -166,14 +154,12 @@ const saveWaiters = statement(
       key: 'queue_key, node, request_id',
       set: given([...Object.keys(storedWaiter.types).slice(2), 'due_at']),
     }),
-  forServers,
 )
 
-const removeOutcome = statement(
+const removeOutcome = serverStatement(
   'lock_outcome_remove',
   requester,
   () => 'DELETE FROM @lock_outcome WHERE queue_key = :queueKey AND node = :node AND request_id = :requestId',
-  forServers,
 )
 
 const outcomeInto = {
@@ -183,26 +169,24 @@ const outcomeInto = {
   set: given(Object.keys(storedOutcome.types).slice(2)),
 }
 
-const saveOutcomes = statement(
+const saveOutcomes = serverStatement(
   'lock_outcome_save',
   { queueKey: 'text', namespace: 'text', rows: storedOutcome.types },
   (d) =>
     d.upsert({ ...outcomeInto, source: `SELECT :queueKey, :namespace, ${storedOutcome.of('v')} FROM :rows` }),
-  forServers,
 )
 
 /** Stores the text that many outcomes share. */
-const saveResult = statement(
+const saveResult = serverStatement(
   'lock_result_save',
   { queueKey: 'text', namespace: 'text', revision: 'integer', value: 'text', keptUntil: 'integer' },
   (d) => `
 INSERT INTO @lock_result (queue_key, namespace, revision, value, kept_until)
 VALUES (:queueKey, :namespace, :revision, :value, :keptUntil) ${d.keepExisting('queue_key, revision')}`,
-  forServers,
 )
 
 /** Gives all waiters, or the waiters that want one thing, the same outcome. */
-const endWaits = statement(
+const endWaits = serverStatement(
   'lock_waiter_end',
   {
     ...{ queueKey: 'text', kind: 'text', isNotified: 'boolean', keptUntil: 'integer', revision: 'integer' },
@@ -214,17 +198,15 @@ const endWaits = statement(
       source: `SELECT queue_key, namespace, node, request_id, :kind, seq, :isNotified, :keptUntil, :revision
         FROM @lock_waiter WHERE queue_key = :queueKey {AND want = :want}`,
     }),
-  forServers,
 )
 
-const removeWaits = statement(
+const removeWaits = serverStatement(
   'lock_waiter_clear',
   { queueKey: 'text', 'want?': 'text' },
   () => 'DELETE FROM @lock_waiter WHERE queue_key = :queueKey {AND want = :want}',
-  forServers,
 )
 
-const insertQueue = statement(
+const insertQueue = serverStatement(
   'lock_queue_insert',
   {
     ...{ queueKey: 'text', namespace: 'text', operation: 'text', resource: 'text' },
@@ -240,13 +222,12 @@ const insertQueue = statement(
       set: given(columns),
     })
   },
-  forServers,
 )
 
 const { last_outcome: _, ...lastColumns } = storedLast.types
 
 /** Does not write unchanged progress or an unchanged last outcome again, because they may be large. */
-const updateQueue = statement(
+const updateQueue = serverStatement(
   'lock_queue_update',
   {
     ...{ queueKey: 'text', ...queueColumns, 'progress?': 'text | null' },
@@ -257,7 +238,6 @@ UPDATE @lock_queue SET ${assigned(queueNames)}
   {, progress = :progress}
   {, ${assigned(Object.keys(storedLast.types))}}
 WHERE queue_key = :queueKey`,
-  forServers,
 )
 
 /** A wait queue after it was locked and read. */

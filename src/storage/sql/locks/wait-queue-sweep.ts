@@ -4,7 +4,7 @@ import { changesOf, type RunRule, type SweptWaitQueue } from '../../ruled-locks.
 import type { Database } from '../database.ts'
 import { readAll } from '../operations.ts'
 import { count, last, many, operation, run, undo } from '../procedure.ts'
-import { statement } from '../statement.ts'
+import { serverStatement } from '../statement.ts'
 import { runRule } from './run-rule.ts'
 import { nameWaitQueue, storedWaiter } from './wait-queue-record.ts'
 import { commitQueues, selectAt, tryLock, tryOpenQueue } from './wait-queue-rows.ts'
@@ -68,40 +68,31 @@ interface Expired {
   readonly queues: boolean
 }
 
-const forServers = { isForServers: true }
-
-const selectDueQueues = statement(
+const selectDueQueues = serverStatement(
   'lock_queue_due',
   { namespace: 'text', limit: 'integer' },
   (d) => `
 SELECT operation, resource FROM @lock_queue ${d.byIndex('lock_queue_due')}
 WHERE namespace = :namespace AND due_at <= ${d.now} ORDER BY due_at LIMIT :limit`,
-  forServers,
 )
 
-const selectDueWaiters = statement(
+const selectDueWaiters = serverStatement(
   'lock_waiter_due',
   { namespace: 'text', limit: 'integer' },
   (d) => `
 SELECT l.operation, l.resource, w.seq
 FROM @lock_waiter w ${d.byIndex('lock_waiter_due')} ${d.thenJoin('@lock_queue', 'l', 'l.queue_key = w.queue_key')}
 WHERE w.namespace = :namespace AND w.due_at <= ${d.now} ORDER BY w.due_at LIMIT :limit`,
-  forServers,
 )
 
-const selectOver = statement(
-  'lock_queue_over',
-  { namespace: 'text', keepMs: 'integer' },
-  (d) => {
-    const kept = (table: string) =>
-      `EXISTS (SELECT 1 FROM @${table} ${d.byIndex(`${table}_kept`)} WHERE namespace = :namespace AND kept_until <= ${d.now})`
-    return `
+const selectOver = serverStatement('lock_queue_over', { namespace: 'text', keepMs: 'integer' }, (d) => {
+  const kept = (table: string) =>
+    `EXISTS (SELECT 1 FROM @${table} ${d.byIndex(`${table}_kept`)} WHERE namespace = :namespace AND kept_until <= ${d.now})`
+  return `
 SELECT ${kept('lock_outcome')} AS has_outcomes, ${kept('lock_result')} AS has_results,
   EXISTS (SELECT 1 FROM @lock_queue ${d.byIndex('lock_queue_idle')}
     WHERE namespace = :namespace AND idle_since <= ${d.now} - :keepMs AND grant_from <= ${d.now}) AS has_queues`
-  },
-  forServers,
-)
+})
 
 const findDue = operation({
   name: 'look for locks that are due',
@@ -206,18 +197,14 @@ async function forget(
 
 /** Skips rows that another transaction locked; the next sweep deletes them. */
 const deleteKept = (table: string, key: string) =>
-  statement(
-    `${table}_forget`,
-    { namespace: 'text', limit: 'integer' },
-    (d) =>
-      d.deleteFirst({
-        from: `@${table}`,
-        key,
-        where: `namespace = :namespace AND kept_until <= ${d.now}`,
-        orderBy: 'kept_until',
-        limit: ':limit',
-      }),
-    forServers,
+  serverStatement(`${table}_forget`, { namespace: 'text', limit: 'integer' }, (d) =>
+    d.deleteFirst({
+      from: `@${table}`,
+      key,
+      where: `namespace = :namespace AND kept_until <= ${d.now}`,
+      orderBy: 'kept_until',
+      limit: ':limit',
+    }),
   )
 const deleteOutcomes = deleteKept('lock_outcome', 'queue_key, node, request_id')
 const deleteResults = deleteKept('lock_result', 'queue_key, revision')
@@ -232,7 +219,7 @@ const forgetResults = operation({
   procedure: (namespace: string) => last(count(deleteResults({ namespace, limit: maxDeleted }))),
 })
 
-const selectIdle = statement(
+const selectIdle = serverStatement(
   'lock_queue_idle',
   { namespace: 'text', keepMs: 'integer', limit: 'integer' },
   (d) => `
@@ -240,16 +227,14 @@ SELECT queue_key FROM @lock_queue l ${d.byIndex('lock_queue_idle')}
 WHERE namespace = :namespace AND idle_since <= ${d.now} - :keepMs AND grant_from <= ${d.now}
   AND NOT EXISTS (SELECT 1 FROM @lock_outcome o WHERE o.queue_key = l.queue_key)
 ORDER BY idle_since LIMIT :limit`,
-  forServers,
 )
 
-const deleteIdle = statement(
+const deleteIdle = serverStatement(
   'lock_queue_forget',
   { queueKeys: 'text[]', keepMs: 'integer' },
   (d) => `
 DELETE FROM @lock_queue WHERE queue_key IN (:queueKeys) AND idle_since <= ${d.now} - :keepMs AND grant_from <= ${d.now}
   AND NOT EXISTS (SELECT 1 FROM @lock_outcome o WHERE o.queue_key = @lock_queue.queue_key)`,
-  forServers,
 )
 
 /**

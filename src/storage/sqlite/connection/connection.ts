@@ -2,7 +2,7 @@ import { closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 
 import { dirname, resolve } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { SignalboxError } from '../../../core/errors.ts'
-import type { QueueControls } from '../jobs/queue-control.ts'
+import type { QueueControls } from '../jobs/claim.ts'
 import { explain, isBusy } from './failures.ts'
 
 /**

@@ -1,7 +1,8 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { QueryResult, StoreTransaction, TransactOptions, Verdict } from '../../../jobs/index.ts'
-import { leaseLost, settleAll } from '../jobs/settle.ts'
+import { leaseLost, tookTooLong } from '../../transaction-errors.ts'
+import { settleAll } from '../jobs/settle.ts'
 import type { WriteQueue } from '../writing/write-queue.ts'
 import { type Connection, momentOf } from './connection.ts'
 import { explain, isBusy, isInputOutput } from './failures.ts'
@@ -144,7 +145,7 @@ export class Transactions {
     if (!connection.db.isTransaction) throw gaveUp()
     try {
       const [took] = settleAll(momentOf(connection, namespace), [verdict])
-      return took ? undefined : { error: leaseLost(verdict) }
+      return took ? undefined : { error: leaseLost(verdict.jobId) }
     } catch (error) {
       return { error: explain(error) }
     }
@@ -189,7 +190,10 @@ class Limit {
   #reject: ((reason: unknown) => void) | undefined
 
   constructor(timeoutMs: number) {
-    this.#timer = setTimeout(() => this.end(tookTooLong(timeoutMs)), timeoutMs)
+    this.#timer = setTimeout(
+      () => this.end(tookTooLong(timeoutMs, ': on SQLite all other writes wait for it')),
+      timeoutMs,
+    )
   }
 
   /** Returns the result of `work`, or throws the reason of the end if that comes first. The `tx` is then refused. */
@@ -217,14 +221,6 @@ class Limit {
 /** Renewals wait for the current transaction, so it may last at most a third of the lease. */
 function ownLimitMs(leaseMs = Number.POSITIVE_INFINITY): number {
   return Math.max(1, Math.min(defaultTimeoutMs, Math.floor(leaseMs / 3)))
-}
-
-function tookTooLong(timeoutMs: number): SignalboxError {
-  return new SignalboxError(
-    'transaction_timeout',
-    `The transaction took longer than ${timeoutMs} ms and was rolled back: on SQLite all other writes wait for it. Do slow work before it, or raise transactionTimeoutMs.`,
-    { details: { timeoutMs } },
-  )
 }
 
 function gaveUp(): SignalboxError {

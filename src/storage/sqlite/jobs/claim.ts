@@ -4,7 +4,6 @@ import { run } from '../../sql/procedure.ts'
 import { createNonce, encodeToken } from '../../token.ts'
 import type { Connection, Moment } from '../connection/connection.ts'
 import { runHere } from '../connection/database.ts'
-import { type QueueControls, readControls } from './queue-control.ts'
 import { byPriorityThenAge, chooseReady, findReady, type ReadyRow } from './ready-order.ts'
 import { takeBackLapsed } from './reclaim.ts'
 
@@ -193,4 +192,35 @@ const bothLines: readonly boolean[] = [false, true]
 function limitedAmong(queues: readonly string[], { limited }: QueueControls): readonly string[] {
   if (limited.size === 0) return []
   return [...new Set(queues)].filter((queue) => limited.has(queue))
+}
+
+/** The pauses and limits of a namespace's queues, as a claim needs them. */
+export interface QueueControls {
+  readonly paused: ReadonlySet<string>
+  /** The queues with limits that are not paused. */
+  readonly limited: ReadonlySet<string>
+  /** Whether any ready job has a limit key. If not, claims do not search for such jobs. */
+  readonly hasKeyed: boolean
+}
+
+/** Reads everything with one statement. The row without a queue shows whether there are jobs with a key. */
+function readControls({ connection, namespace }: Moment): QueueControls {
+  const rows = connection.all<{ queue: string | null; paused_at: number | null }>(
+    `SELECT queue, paused_at FROM queue_control
+     WHERE namespace = ?1 AND (paused_at IS NOT NULL OR limits IS NOT NULL)
+     UNION ALL
+     SELECT NULL, NULL
+     WHERE EXISTS (SELECT 1 FROM job_queue INDEXED BY job_queue_keyed
+       WHERE namespace = ?1 AND state = 'ready' AND limit_key IS NOT NULL)`,
+    namespace,
+  )
+  const paused = new Set<string>()
+  const limited = new Set<string>()
+  let hasKeyed = false
+  for (const { queue, paused_at: pausedAt } of rows) {
+    if (queue === null) hasKeyed = true
+    else if (pausedAt !== null) paused.add(queue)
+    else limited.add(queue)
+  }
+  return { paused, limited, hasKeyed }
 }

@@ -114,6 +114,16 @@ export function createJobLayout(d: LayoutDialect): JobLayout {
 SELECT kind, sum(jobs) AS jobs, min(oldest) AS oldest
 FROM (${readyKindsBy('job_queue_ready', 'limit_key IS NULL')} UNION ALL ${readyKindsBy('job_queue_keyed', 'limit_key IS NOT NULL')})
 GROUP BY kind`,
+    queued: `
+WITH RECURSIVE known (namespace) AS (
+  SELECT min(namespace) FROM job_queue INDEXED BY job_queue_unique WHERE unique_key IS NOT NULL
+  UNION ALL
+  SELECT (SELECT min(namespace) FROM job_queue INDEXED BY job_queue_unique
+    WHERE unique_key IS NOT NULL AND namespace > known.namespace)
+  FROM known WHERE known.namespace IS NOT NULL)
+SELECT namespace FROM known WHERE EXISTS (SELECT 1 FROM job_queue q INDEXED BY job_queue_unique
+  WHERE q.namespace = known.namespace AND q.queue = :queue AND q.unique_key IS NOT NULL)
+LIMIT :limit`,
     walks: createWalks(d),
     limits: createLimitLayout(d),
   }

@@ -1,4 +1,3 @@
-import { SignalboxError } from '../../../core/errors.ts'
 import type { Verdict } from '../../../jobs/index.ts'
 import { leavesAttempt } from '../../attempt-error.ts'
 import type { Moment } from '../connection/connection.ts'
@@ -60,13 +59,5 @@ function bringBack(
     startedAt ?? null,
     error,
     now,
-  )
-}
-
-export function leaseLost({ jobId }: Verdict): SignalboxError {
-  return new SignalboxError(
-    'lease_lost',
-    `Job "${jobId}" is no longer held with this token: it ended, its lease ran out, or another worker has it. Nothing was written.`,
-    { details: { jobId } },
   )
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
-import { MariadbNotifiers } from './notifier.ts'
+import { LocalNotifiers } from './local-notifiers.ts'
 
 const aTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 test('a wake-up reaches only its own namespace, through any notifier of it', async () => {
-  const notifiers = new MariadbNotifiers()
+  const notifiers = new LocalNotifiers()
   const heard: string[] = []
   notifiers.within('a').listen(['news'], () => heard.push('a'))
   notifiers.within('b').listen(['news', 'a","news'], () => heard.push('b'))
@@ -15,7 +15,7 @@ test('a wake-up reaches only its own namespace, through any notifier of it', asy
 })
 
 test('wake-ups right after each other wake a listener once', async () => {
-  const notifier = new MariadbNotifiers().within('a')
+  const notifier = new LocalNotifiers().within('a')
   let heard = 0
   notifier.listen(['x', 'y'], () => heard++)
   for (let i = 0; i < 100; i++) {
@@ -27,7 +27,7 @@ test('wake-ups right after each other wake a listener once', async () => {
 })
 
 test('a stopped listener gets no wake-up, not even an earlier one', async () => {
-  const notifier = new MariadbNotifiers().within('a')
+  const notifier = new LocalNotifiers().within('a')
   let heard = 0
   const stop = notifier.listen(['x'], () => heard++)
   notifier.wake('x')

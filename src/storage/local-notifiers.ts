@@ -1,12 +1,12 @@
-import type { BackendNotifier } from '../backend.ts'
-import { Listeners } from '../listeners.ts'
+import type { BackendNotifier } from './backend.ts'
+import { Listeners } from './listeners.ts'
 
 /**
- * MariaDB cannot notify other sessions of a commit, so wake-ups stay in this process and other processes poll
- * (`traits.remoteWakeUps` is false). A listener hears wake-ups in a later turn of the event loop, at most once per
- * turn: a caller that adds jobs in a loop wakes its listeners once.
+ * Notifiers whose wake-ups stay in this process, for engines that cannot notify other processes of a commit: these poll
+ * (`traits.remoteWakeUps` is false). A listener hears wake-ups in a later turn of the event loop, at most once per turn:
+ * a caller that adds jobs in a loop wakes its listeners once.
  */
-export class MariadbNotifiers {
+export class LocalNotifiers {
   /** By namespace and topic. */
   readonly #listeners = new Listeners()
   #due = new Set<() => void>()
@@ -21,6 +21,11 @@ export class MariadbNotifiers {
       wake: (topic) => this.#wake(placeOf(topic)),
       listen: (topics, heard) => this.#listeners.listen(topics.map(placeOf), heard),
     }
+  }
+
+  /** Removes all listeners. */
+  silence(): void {
+    this.#listeners.clear()
   }
 
   #wake(place: string): void {
