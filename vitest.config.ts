@@ -76,7 +76,7 @@ const config: ViteUserConfig = defineConfig({
           exclude: withFaults,
           globalSetup: ['./test/support/services/setup.ts'],
           // Of the engines in a file whose tests mostly wait.
-          maxConcurrency: 3,
+          maxConcurrency: 4,
         },
       },
       {

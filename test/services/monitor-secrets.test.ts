@@ -84,6 +84,7 @@ for (const engine of engines) {
 
   test.runIf(isThere)(
     `with a key, no table of ${engine} shows a channel's secret after sending, failing and replaying`,
+    { concurrent: true },
     async () => {
       await using database = await ownDatabase(engine)
       {
@@ -97,6 +98,7 @@ for (const engine of engines) {
 
   test.runIf(isThere)(
     `without a key the secrets in ${engine} are plain text, and reseal encrypts them all`,
+    { concurrent: true },
     async () => {
       await using database = await ownDatabase(engine)
       {
@@ -121,6 +123,7 @@ for (const engine of engines) {
 
   test.runIf(isThere)(
     `a copy from ${engine} carries sealed channels, which open with the same key`,
+    { concurrent: true },
     async () => {
       await using from = await ownDatabase(engine)
       await using to = await ownSqlite()

@@ -59,8 +59,10 @@ async function complete({ jobs }: Box, count: number): Promise<readonly string[]
 }
 
 for (const stage of stages().filter(({ isRemote }) => !isRemote)) {
-  describe(stage.title, { timeout: 90_000 }, () => {
-    test('a reader of a job gets each event once, across a broken connection and a new server', async () => {
+  describe(stage.title, { timeout: 90_000, concurrent: true }, () => {
+    test('a reader of a job gets each event once, across a broken connection and a new server', {
+      concurrent: false,
+    }, async () => {
       await using place = await aPlace(stage, 'job-events')
       const { box } = place
       const { id } = await box.jobs.add('import', null, { queue: 'slow' })
@@ -93,7 +95,9 @@ for (const stage of stages().filter(({ isRemote }) => !isRemote)) {
       assert.deepEqual(await third.toEnd(20_000), [])
     })
 
-    test('a retry starts a new log, and the reader misses and repeats no log line', async () => {
+    test('a retry starts a new log, and the reader misses and repeats no log line', {
+      concurrent: false,
+    }, async () => {
       await using place = await aPlace(stage, 'retried-events')
       const { box } = place
       const { id } = await box.jobs.add('import', null, { queue: 'slow', maxAttempts: 2 })
@@ -119,7 +123,9 @@ for (const stage of stages().filter(({ isRemote }) => !isRemote)) {
       assert.equal((dataOf(after.events.at(-1)!) as { state: string }).state, 'completed')
     })
 
-    test('a reader of a queue misses no end while it is disconnected, also on a new server', async () => {
+    test('a reader of a queue misses no end while it is disconnected, also on a new server', {
+      concurrent: false,
+    }, async () => {
       await using place = await aPlace(stage, 'queue-events')
       const { box } = place
       await complete(box, 3)
@@ -148,7 +154,7 @@ for (const stage of stages().filter(({ isRemote }) => !isRemote)) {
       while (!known.has(late[0]!)) known.add((dataOf(await second.next(20_000)) as { id: string }).id)
     })
 
-    test('an impossible stream is refused', async () => {
+    test('an impossible stream is refused', { concurrent: false }, async () => {
       await using place = await aPlace(stage, 'refused-events')
       const { id } = await place.box.jobs.add('mail')
       await using nowhere = await place.read('/v1/jobs/nowhere/events')
@@ -166,7 +172,7 @@ for (const stage of stages().filter(({ isRemote }) => !isRemote)) {
 }
 
 for (const stage of stages()) {
-  describe(`${stage.title}, with late commits`, () => {
+  describe(`${stage.title}, with late commits`, { concurrent: true }, () => {
     stage.rowLockStory(
       'a stream misses no end that commits late',
       async (scene) => {

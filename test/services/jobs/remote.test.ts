@@ -10,7 +10,7 @@ import { describe, test } from 'vitest'
 import { jobIn, stages, until } from './stage.ts'
 
 for (const stage of stages().filter(({ isRemote }) => isRemote)) {
-  describe(stage.title, () => {
+  describe(stage.title, { concurrent: true }, () => {
     stage.story('a remote box refuses every transaction, and writes nothing for it', async (scene) => {
       const box = await scene.open()
       const refused = { code: 'transaction_unsupported', message: /over HTTP/ }
@@ -135,7 +135,7 @@ for (const stage of stages().filter(({ isRemote }) => isRemote)) {
   })
 }
 
-test('a worker continues after its server was away, and reports what it finished meanwhile', async () => {
+test.concurrent('a worker continues after its server was away, and reports what it finished meanwhile', async () => {
   await using store = await open('memory:')
   let server: Server = createServer({ box: store, port: 0 })
   const { url } = await server.listen()

@@ -30,9 +30,13 @@ const settings = {
 }
 
 /** Faults of the store, as the servers see it. */
-const faults = { isSlow: false, firesNothing: false }
+interface Faults {
+  isSlow: boolean
+  firesNothing: boolean
+}
 
 interface Stage {
+  readonly faults: Faults
   readonly box: Box
   readonly serverUrl: string
   readonly cleanUp: AsyncDisposableStack
@@ -71,7 +75,7 @@ const problems: Readonly<
   },
   'schedule-missed': {
     what: 'report',
-    async begin({ box: { jobs } }) {
+    async begin({ box: { jobs }, faults }) {
       faults.firesNothing = true
       const job = { kind: 'mail', queue: 'untaken' }
       await jobs.schedules.set('report', { everyMs: '1h', startAt: Date.now() + 500, job })
@@ -121,7 +125,7 @@ const problems: Readonly<
   },
   'store-slow': {
     what: 'store',
-    async begin() {
+    async begin({ faults }) {
       faults.isSlow = true
       return async () => {
         faults.isSlow = false
@@ -138,15 +142,15 @@ for (const { name, own, isThere } of [
 ]) {
   test.skipIf(!isThere)(
     `${name}: a problem of each rule is notified once when it begins, and once when it is over`,
-    { timeout: 180_000 },
+    { timeout: 180_000, concurrent: true },
     async () => {
-      Object.assign(faults, { isSlow: false, firesNothing: false })
+      const faults: Faults = { isSlow: false, firesNothing: false }
       await using cleanUp = new AsyncDisposableStack()
       const database = cleanUp.use(await own())
       const box = cleanUp.use(await open(database.url, { namespace, migrate: true, allowPrivate }))
       const receiver = cleanUp.adopt(await startReceiver(), (one) => one.close())
       const servers = [1, 2].map(() =>
-        cleanUp.use(createServer({ box: { backend: withFaults(box.backend), settings }, port: 0 })),
+        cleanUp.use(createServer({ box: { backend: withFaults(box.backend, faults), settings }, port: 0 })),
       )
       const [{ url: serverUrl }] = (await Promise.all(servers.map((server) => server.listen()))) as [
         { url: string },
@@ -164,7 +168,8 @@ for (const { name, own, isThere } of [
       const each = (count: number) => subjects.map(() => count)
 
       const ends: (() => Promise<unknown>)[] = []
-      for (const { begin } of Object.values(problems)) ends.push(await begin({ box, serverUrl, cleanUp }))
+      for (const { begin } of Object.values(problems))
+        ends.push(await begin({ box, serverUrl, cleanUp, faults }))
       await until('each alert is sent', async () => sent('Alert').every((count) => count > 0))
       assert.deepEqual(await fires(), subjects.toSorted())
       // Both servers look several times.
@@ -184,7 +189,7 @@ for (const { name, own, isThere } of [
 }
 
 /** The store with its faults, as servers see it. */
-function withFaults<Backend extends Served>(backend: Backend): Backend {
+function withFaults<Backend extends Served>(backend: Backend, faults: Faults): Backend {
   return {
     ...backend,
     async time() {

@@ -55,8 +55,10 @@ async function until(what: string, isSo: () => Promise<boolean>): Promise<void> 
 }
 
 for (const candidate of candidates()) {
-  describe(candidate.title, { timeout: 120_000 }, () => {
-    test('alerts are checked only with a channel, and sent once when they fire and once when they end', async () => {
+  describe(candidate.title, { timeout: 120_000, concurrent: true }, () => {
+    test('alerts are checked only with a channel, and sent once when they fire and once when they end', {
+      concurrent: false,
+    }, async () => {
       await using fleet = await aFleet(candidate)
       const { client, receiver, channel } = fleet
       const deadId = await fleet.kill()
@@ -87,7 +89,9 @@ for (const candidate of candidates()) {
       assert.equal(receiver.messages.length, 2)
     })
 
-    test('an alert can be silenced and explained like any change, and its subscription can end', async () => {
+    test('an alert can be silenced and explained like any change, and its subscription can end', {
+      concurrent: false,
+    }, async () => {
       await using fleet = await aFleet(candidate)
       const { client, receiver, channel } = fleet
       await client.monitor.silence({ match: { subject: { prefix: 'dead-jobs ' } }, forMs: '1h' })
@@ -107,7 +111,9 @@ for (const candidate of candidates()) {
       assert.deepEqual(await client.call(testAlerts), { notified: 0 })
     })
 
-    test('a queue whose workers are quiet fires the alert for a queue without workers', async () => {
+    test('a queue whose workers are quiet fires the alert for a queue without workers', {
+      concurrent: false,
+    }, async () => {
       await using fleet = await aFleet(candidate, { noWorkerMs: 1 })
       const { client, channel, jobs, workers } = fleet
       const worker = { id: 'w', session: 's', mode: 'running', running: [], runningCount: 0 } as const
@@ -127,7 +133,7 @@ for (const candidate of candidates()) {
       await until('it has one again', async () => !(await fires('no-worker r')))
     })
 
-    test('a subscription to one rule gets no alerts of other rules', async () => {
+    test('a subscription to one rule gets no alerts of other rules', { concurrent: false }, async () => {
       await using fleet = await aFleet(candidate)
       const { client, channel } = fleet
       const body = { name: 'slow', channel, rule: 'store-slow' as const }

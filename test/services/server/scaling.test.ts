@@ -7,11 +7,11 @@ import { aNamespace, candidates } from '../../conformance/candidates.ts'
 import { within } from '../../support/deadline.ts'
 
 for (const candidate of candidates().filter(({ isShared }) => isShared)) {
-  describe(candidate.title, { timeout: 120_000 }, () => {
+  describe(candidate.title, { timeout: 120_000, concurrent: true }, () => {
     test('two servers give the same scaling answer for nodes and tasks that are spread over both', async () => {
       const namespace = aNamespace()
       await using cleanUp = new AsyncDisposableStack()
-      const settings = { dispatch: { pollMs: 50, serverLeaseMs: 1_000 } }
+      const settings = { dispatch: { pollMs: 50, serverLeaseMs: 3_000 } }
       const urls = await Promise.all(
         [1, 2].map(async (nr) => {
           const backend = cleanUp.use(await candidate.open({ namespace }))

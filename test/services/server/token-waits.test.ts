@@ -216,8 +216,9 @@ async function beginAll(stage: Stage): Promise<ReadonlyMap<string, Promise<Endin
 }
 
 for (const candidate of candidates()) {
-  describe(candidate.title, () => {
-    test('the list of routes that may wait is complete', () => {
+  // The engines run side by side: most of their time is waiting.
+  describe(candidate.title, { concurrent: true }, () => {
+    test('the list of routes that may wait is complete', { concurrent: false }, () => {
       const ids = [
         'claimJobs',
         'getJob',
@@ -238,14 +239,16 @@ for (const candidate of candidates()) {
         )
     })
 
-    test('every wait ends within a second after its token is revoked, also on another server', async () => {
+    test('every wait ends within a second after its token is revoked, also on another server', {
+      concurrent: false,
+    }, async () => {
       await using stage = await servers(candidate)
       const token = await stage.makeToken()
       const waits = await beginAll(stage.stageOf(token))
       await assertEnds(stage.backend, waits, () => stage.ask(bootstrap, 'DELETE', `/v1/tokens/${token.id}`))
     })
 
-    test('every wait ends within a second after its token expires', async () => {
+    test('every wait ends within a second after its token expires', { concurrent: false }, async () => {
       await using stage = await servers(candidate)
       const token = await stage.makeToken(6_000)
       const waits = await beginAll(stage.stageOf(token))
@@ -255,7 +258,7 @@ for (const candidate of candidates()) {
       })
     })
 
-    test('a claim whose token was revoked takes no job', async () => {
+    test('a claim whose token was revoked takes no job', { concurrent: false }, async () => {
       await using stage = await servers(candidate)
       const [worker, owner] = [await stage.makeToken(), await stage.makeToken()]
       const claims = [claim(stage, worker), claim(stage, worker), claim(stage, worker, 'a-key')]
@@ -271,7 +274,8 @@ for (const candidate of candidates()) {
 
     for (const key of [undefined, 'a-key']) {
       const keyed = key === undefined ? '' : ', also with a key'
-      test(`jobs that were claimed while their token was revoked are handed back${keyed}`, async () => {
+      const title = `jobs that were claimed while their token was revoked are handed back${keyed}`
+      test(title, { concurrent: false }, async () => {
         // The store has claimed, and its answer is slow.
         const slow = (jobs: Backend['jobs']): JobCalls => ({
           claim: async (request) => {
