@@ -41,7 +41,8 @@ function endProcess(pid: number): void {
   }
 }
 
-test('a command runs under the lock with its token, and its exit code sets the outcome', async () => {
+// Each test has its own folder and its own processes, and most of it is waiting for them: so they run side by side.
+test.concurrent('a command runs under the lock with its token, and its exit code sets the outcome', async () => {
   using place = createWorkplace()
   const good = await place.run([
     'lock',
@@ -63,7 +64,7 @@ test('a command runs under the lock with its token, and its exit code sets the o
   )
 })
 
-test('a busy lock refuses with exit code 75, a deadline ends with 124; the command does not run', async () => {
+test.concurrent('a busy lock refuses with exit code 75, a deadline ends with 124; the command does not run', async () => {
   using place = createWorkplace()
   await using box = await openStore(place)
   await using _held = await box.locks.hold('deploy', 'eu-1', { node: 'other' })
@@ -75,7 +76,7 @@ test('a busy lock refuses with exit code 75, a deadline ends with 124; the comma
   assert.match(late.err, /deploy of "eu-1" was not granted within the deadline/)
 })
 
-test('a named store wins over a server in the environment, and naming both is a mistake', async () => {
+test.concurrent('a named store wins over a server in the environment, and naming both is a mistake', async () => {
   using place = createWorkplace()
   await using box = await openStore(place)
   const nobodyThere = 'http://127.0.0.1:1'
@@ -93,7 +94,7 @@ test('a named store wins over a server in the environment, and naming both is a 
   assert.match(nameless.err, /--namespace/)
 })
 
-test('a lost lock ends the processes that the command started, also after the command itself ended', {
+test.concurrent('a lost lock ends the processes that the command started, also after the command itself ended', {
   timeout: 60_000,
 }, async () => {
   using place = createWorkplace()
@@ -120,7 +121,7 @@ test('a lost lock ends the processes that the command started, also after the co
   }
 })
 
-test('a lost lock ends the command, and the exit code is 125', async () => {
+test.concurrent('a lost lock ends the command, and the exit code is 125', async () => {
   using place = createWorkplace()
   await using box = await openStore(place)
   const running = place.run([
@@ -140,7 +141,7 @@ test('a lost lock ends the command, and the exit code is 125', async () => {
   assert.match(err, /lost deploy of "eu-1"/)
 })
 
-test('a missing command gives exit code 127, and a signalled one 128 plus the signal number', async () => {
+test.concurrent('a missing command gives exit code 127, and a signalled one 128 plus the signal number', async () => {
   using place = createWorkplace()
   const missing = await place.run(['lock', 'deploy', 'eu-1', '--', './not-there'])
   assert.equal(missing.code, 127)
@@ -148,7 +149,7 @@ test('a missing command gives exit code 127, and a signalled one 128 plus the si
   assert.equal(killed.code, 137)
 })
 
-test('the lock command also uses locks of a server', async () => {
+test.concurrent('the lock command also uses locks of a server', async () => {
   using place = createWorkplace()
   await using server = await place.serve(['--log-level=warn'])
   const { code, out } = await place.run([
@@ -165,7 +166,7 @@ test('the lock command also uses locks of a server', async () => {
   assert.equal(state.lastOutcome.outcome, 'success')
 })
 
-test('the lock command passes signals on to its command, and returns its exit code', async () => {
+test.concurrent('the lock command passes signals on to its command, and returns its exit code', async () => {
   using place = createWorkplace()
   const code =
     'process.on("SIGTERM", () => process.exit(9)); process.kill(process.ppid, "SIGTERM"); setInterval(() => {}, 1000)'

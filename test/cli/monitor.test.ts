@@ -22,7 +22,7 @@ const venue = (taskId: string, state: unknown) => ({
   venues: [{ venueId: 'north', state }],
 })
 
-test('the config file may contain the settings of the monitor and of guards', async () => {
+test.concurrent('the config file may contain the settings of the monitor and of guards', async () => {
   using place = createWorkplace()
   const file = {
     monitor: {
@@ -55,7 +55,7 @@ test('the config file may contain the settings of the monitor and of guards', as
   assert.deepEqual([made.status, made.body.windowMs], [201, 3_600_000])
 })
 
-test('a server without settings refuses private addresses, and accepts them with --allow-private', async () => {
+test.concurrent('a server without settings refuses private addresses, and accepts them with --allow-private', async () => {
   using place = createWorkplace()
   await using receiver = await startReceiver()
   const channel = { type: 'webhook', url: receiver.url, secret: receiver.secret }
@@ -69,7 +69,7 @@ test('a server without settings refuses private addresses, and accepts them with
   assert.equal(taken.status, 201)
 })
 
-test('a killed server sends its pending notifications after its restart, in every namespace', async () => {
+test.concurrent('a killed server sends its pending notifications after its restart, in every namespace', async () => {
   using place = createWorkplace()
   await using receiver = await startReceiver()
   const allow = { SIGNALBOX_ALLOW_PRIVATE: '127.0.0.0/8' }

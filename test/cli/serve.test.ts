@@ -15,7 +15,8 @@ function post(url: string, path: string, body: unknown, token?: string): Promise
   return fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) })
 }
 
-test('serve prints its address, its store and its access rules, answers, and ends cleanly on either signal', async () => {
+// Each test has its own folder and its own processes, and most of it is waiting for them: so they run side by side.
+test.concurrent('serve prints its address, its store and its access rules, answers, and ends cleanly on either signal', async () => {
   using place = createWorkplace()
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     await using server = await place.serve(['--log-level=error'])
@@ -36,7 +37,7 @@ test('serve prints its address, its store and its access rules, answers, and end
   }
 })
 
-test('serve --json prints one line for programs', async () => {
+test.concurrent('serve --json prints one line for programs', async () => {
   using place = createWorkplace()
   await using server = await place.serve(['--json', '--database=sqlite:mine.db?synchronous=normal'])
   const { warnings, ...line } = JSON.parse(server.out())
@@ -54,7 +55,7 @@ test('serve --json prints one line for programs', async () => {
   assert.match(warnings[0], /synchronous=normal/)
 })
 
-test('a flag wins over its environment variable, that over the file, and that over the default', async () => {
+test.concurrent('a flag wins over its environment variable, that over the file, and that over the default', async () => {
   using place = createWorkplace()
   writeFileSync(
     join(place.folder, 'signalbox.config.json'),
@@ -71,7 +72,7 @@ test('a flag wins over its environment variable, that over the file, and that ov
   assert.match(server.url, /^http:\/\/127\.0\.0\.1:/)
 })
 
-test('serve lists every mistake of the configuration, and does not touch the store', async () => {
+test.concurrent('serve lists every mistake of the configuration, and does not touch the store', async () => {
   using place = createWorkplace()
   const { code, out, err } = await place.run(['serve', '--port', '\u001b[31m1', '--retention', 'long'], {
     SIGNALBOX_HOST: '',
@@ -88,7 +89,7 @@ test('serve lists every mistake of the configuration, and does not touch the sto
   assert.equal(existsSync(join(place.folder, 'signalbox.db')), false)
 })
 
-test('a second signal ends serve at once, whatever its clients do', async () => {
+test.concurrent('a second signal ends serve at once, whatever its clients do', async () => {
   using place = createWorkplace()
   await using server = await place.serve(['--log-level=silent'])
   const { host, port } = new URL(server.url)
@@ -107,7 +108,7 @@ test('a second signal ends serve at once, whatever its clients do', async () => 
   socket.destroy()
 })
 
-test('a stop waits for running requests, and at most for the grace time', async () => {
+test.concurrent('a stop waits for running requests, and at most for the grace time', async () => {
   using place = createWorkplace()
   await using server = await place.serve(['--grace', '50ms', '--log-level=silent'])
   const { host, port } = new URL(server.url)
@@ -121,7 +122,7 @@ test('a stop waits for running requests, and at most for the grace time', async 
   socket.destroy()
 })
 
-test('a port in use gives one clear line and a failure', async () => {
+test.concurrent('a port in use gives one clear line and a failure', async () => {
   using place = createWorkplace()
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')
@@ -138,7 +139,7 @@ test('a port in use gives one clear line and a failure', async () => {
   )
 })
 
-test('an unreachable database gives one clear line without its password, and a failure', async () => {
+test.concurrent('an unreachable database gives one clear line without its password, and a failure', async () => {
   using place = createWorkplace()
   for (const scheme of ['postgres', 'mysql']) {
     const address = `${scheme}://u:CANARY@127.0.0.1:1/nowhere`
@@ -150,7 +151,7 @@ test('an unreachable database gives one clear line without its password, and a f
   }
 })
 
-test('a server that other machines can reach needs a token to start, and then requires one', async () => {
+test.concurrent('a server that other machines can reach needs a token to start, and then requires one', async () => {
   using place = createWorkplace()
   const everywhere = ['--host=0.0.0.0', '--allowed-hosts=127.0.0.1,jobs.example.com']
   const refused = await place.run(['serve', '--port=0', ...everywhere])
@@ -173,7 +174,7 @@ test('a server that other machines can reach needs a token to start, and then re
   assert.doesNotMatch(out + err, /canary/)
 })
 
-test('a token made by hand is enough for a public server, and is required on the loopback too', async () => {
+test.concurrent('a token made by hand is enough for a public server, and is required on the loopback too', async () => {
   using place = createWorkplace()
   const made = await place.call(['token', 'create', '--name', 'ci', '--scope', 'work'])
   assert.equal(made.code, 0, made.err)
@@ -187,7 +188,7 @@ test('a token made by hand is enough for a public server, and is required on the
   }
 })
 
-test('secrets come from a file that other users cannot read', async () => {
+test.concurrent('secrets come from a file that other users cannot read', async () => {
   using place = createWorkplace()
   const file = join(place.folder, 'secrets')
   writeFileSync(file, `${aSecret}\n`, { mode: 0o644 })
@@ -206,7 +207,7 @@ test('secrets come from a file that other users cannot read', async () => {
   assert.equal((await fetch(`${server.url}/v1/queues`, { headers })).status, 200)
 })
 
-test('other users cannot read the database file and its folder', async () => {
+test.concurrent('other users cannot read the database file and its folder', async () => {
   using place = createWorkplace()
   await using _server = await place.serve(['--database=sqlite:data/box/mine.db'])
   const modeOf = (path: string) => (statSync(join(place.folder, path)).mode & 0o777).toString(8)
@@ -217,7 +218,7 @@ test('other users cannot read the database file and its folder', async () => {
   )
 })
 
-test('serve deletes jobs that ended before the retention, in every namespace', async () => {
+test.concurrent('serve deletes jobs that ended before the retention, in every namespace', async () => {
   using place = createWorkplace()
   await using server = await place.serve(['--retention=1s', '--log-level=warn'])
   const isForgotten = async (namespace: string) => {
@@ -234,7 +235,7 @@ test('serve deletes jobs that ended before the retention, in every namespace', a
   await Promise.all(['default', 'shop'].map(isForgotten))
 })
 
-test('--no-migrate changes no database: without a schema it fails with a clear line, with one it serves', async () => {
+test.concurrent('--no-migrate changes no database: without a schema it fails with a clear line, with one it serves', async () => {
   using place = createWorkplace()
   const { code, err } = await place.run(['serve', '--no-migrate', '--port=0'])
   assert.equal(code, 1)
@@ -246,7 +247,7 @@ test('--no-migrate changes no database: without a schema it fails with a clear l
   assert.equal((await fetch(`${server.url}/readyz`)).status, 200)
 })
 
-test('the timeouts of dispatch are settings: nodes get the heartbeat of a flag or a YAML file', async () => {
+test.concurrent('the timeouts of dispatch are settings: nodes get the heartbeat of a flag or a YAML file', async () => {
   using place = createWorkplace()
   const heartbeatOf = async (url: string) => {
     const reply = await fetch(`${url}/v1/nodes/connect`)
@@ -264,7 +265,7 @@ test('the timeouts of dispatch are settings: nodes get the heartbeat of a flag o
   assert.equal(await heartbeatOf(server.url), 4_000)
 })
 
-test('the log has lines for start, ready, draining and stop, in that order', async () => {
+test.concurrent('the log has lines for start, ready, draining and stop, in that order', async () => {
   using place = createWorkplace()
   await using server = await place.serve(['--grace=1s'])
   server.kill('SIGTERM')

@@ -114,7 +114,7 @@ test('a worker in another language joins, renews, learns requests to it, and lea
   assert.deepEqual((await stage.ask('GET', '/v1/workers')).body.items, [])
 })
 
-test('a program that only claims is listed by its workerId, and gets no jobs while it is quiet', async () => {
+test.concurrent('a program that only claims is listed by its workerId, and gets no jobs while it is quiet', async () => {
   await using stage = await serving()
   const claim = async (more: object = {}) => {
     const body = { workerId: 'curl-1', queues: ['mail'], kinds: ['welcome'], ...more }
@@ -143,7 +143,7 @@ test('a program that only claims is listed by its workerId, and gets no jobs whi
   await until('it gets jobs again', async () => (await claim()).items.length === 1)
 })
 
-test('a worker that registers itself is one member, also where it claims over HTTP', async () => {
+test.concurrent('a worker that registers itself is one member, also where it claims over HTTP', async () => {
   await using stage = await serving()
   await using box = await open(stage.url as 'http://x')
   // The worker stops before the server lists its claims.
