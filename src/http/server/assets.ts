@@ -51,7 +51,7 @@ const pagePolicy = [
 ].join('; ')
 
 /** Finds the built dashboard: beside the built server, or in `dist` of a checkout. */
-export function dashboardFolder(): string {
+function dashboardFolder(): string {
   const built = join(import.meta.dirname, '..', '..', 'dashboard')
   return existsSync(join(built, 'index.html'))
     ? built
@@ -62,7 +62,8 @@ export function dashboardFolder(): string {
  * `basePath` is the prefix of the page's links. Without one, links are relative to the start of the request's path,
  * because a proxy may have removed a prefix that the browser sees.
  */
-export function createAssets(folder: string = dashboardFolder(), basePath = ''): Assets {
+export function createAssets(basePath = ''): Assets {
+  const folder = dashboardFolder()
   let read: Dashboard | undefined
   const dashboard = () => {
     read ??= readDashboard(folder)

@@ -119,8 +119,8 @@ async function serve({ api, streams }: Service, incoming: FetchIncoming): Promis
   const outgoing = await api.answer(incoming, requestId)
   const id = { 'x-request-id': requestId }
   if (!('feed' in outgoing)) return respond(outgoing, incoming.method, id)
-  const { status, headers, ended } = outgoing
-  return new Response(streams.toBody(outgoing, ended), { status, headers: { ...headers, ...id } })
+  const { status, headers } = outgoing
+  return new Response(streams.toBody(outgoing), { status, headers: { ...headers, ...id } })
 }
 
 function respond({ status, headers, body }: OutgoingText, method: string, more?: object): Response {

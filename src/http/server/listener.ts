@@ -68,7 +68,7 @@ export function createListener({
       outgoing.ended('dropped')
       throw error
     }
-    service.streams.serve(outgoing, httpTransport(response), outgoing.ended)
+    service.streams.serve(outgoing, httpTransport(response))
   }
 
   return (request, response, next) => {

@@ -15,12 +15,13 @@ import {
   type Jobs,
   JobWaits,
 } from '../../jobs/index.ts'
-import { createLocks, createLocksForJobs, type LockStore, type Locks } from '../../locks/index.ts'
+import { createLocks, createLocksForJobs, type Locks } from '../../locks/index.ts'
 import { createMonitor, type Monitor } from '../../monitor/index.ts'
 import { createOnce, type Once, OnceTally } from '../../once/index.ts'
 import { ClaimingWorkers } from './background/claiming-workers.ts'
 import { LongPollClaims } from './background/long-poll-claims.ts'
 import type { Feed, Served, ServedStores } from './call.ts'
+import type { CountLocks } from './metrics/lock-meter.ts'
 import { queueCountsOf } from './metrics/queue-counts.ts'
 import { noRedactor, type Redactor } from './request/redact-job.ts'
 import type { ModuleSettings } from './server-options.ts'
@@ -40,7 +41,7 @@ export interface SpacesOptions {
   /** Gets errors of writing counts of jobs. @default ignores them */
   readonly onSeriesError?: (error: unknown) => void
   /** Wraps the lock store of a namespace to count its calls. @default does not wrap it */
-  readonly countLocks?: (namespace: string, store: LockStore) => LockStore
+  readonly countLocks?: CountLocks
   /** The options of the modules. @default their own defaults */
   readonly settings?: ModuleSettings
   /** Hides values of jobs. @default hides nothing */

@@ -1,7 +1,7 @@
 import { isIP, isIPv4 } from 'node:net'
 import { type Contention, noContention } from '../../contention/index.ts'
 import { invalidArgument, type SignalboxError } from '../../core/errors.ts'
-import { callable, onlyKeys, refuse, show, text, whole, withDefaults } from '../../core/options.ts'
+import { callable, onlyKeys, refuse, show, text, whole } from '../../core/options.ts'
 import { resolveRedactPaths } from '../../core/redact-paths.ts'
 import type { DispatchOptions } from '../../dispatch/index.ts'
 import type { AlertOptions } from '../../fleet/alerts/index.ts'
@@ -110,9 +110,6 @@ export interface HandlerOptions extends ServiceOptions {
   readonly graceMs?: number | undefined
 }
 
-type ServiceDefaults = Required<
-  Pick<ServiceOptions, 'bootstrap' | 'maxBodyBytes' | 'auditKeepMs' | 'redact' | 'trustedProxies'>
->
 type ServerSettings = Omit<ServerOptions, keyof ServiceOptions | 'tls'>
 
 /** The checked options of both ways to serve, with defaults. */
@@ -132,8 +129,14 @@ export interface ResolvedServiceOptions {
 }
 
 /** The defaults of both ways to serve. */
-export const serviceDefaults: { readonly [Key in keyof ServiceDefaults]: NonNullable<ServiceDefaults[Key]> } =
-  { bootstrap: [], maxBodyBytes: 1_048_576, auditKeepMs: 90 * 86_400_000, redact: [], trustedProxies: [] }
+export const serviceDefaults = {
+  bootstrap: [],
+  maxBodyBytes: 1_048_576,
+  /** 90 days. */
+  auditKeepMs: 7_776_000_000,
+  redact: [],
+  trustedProxies: [],
+} as const
 
 type Whole<Options> = { readonly [Key in keyof Options]-?: NonNullable<Options[Key]> }
 
@@ -159,8 +162,8 @@ export interface ResolvedServerOptions extends Whole<ServerSettings> {
   readonly tls: TlsOptions | undefined
 }
 
-const capKeys = Object.keys(admissionDefaults)
-const serviceKeys = [
+const capKeys = Object.keys(admissionDefaults) as (keyof AdmissionOptions)[]
+const ownKeys = [
   'box',
   'bootstrap',
   'maxBodyBytes',
@@ -170,19 +173,19 @@ const serviceKeys = [
   'trustedProxies',
   'log',
   'onError',
-  ...capKeys,
-]
+] as const
+const serviceKeys = [...ownKeys, ...capKeys]
 
 /** Checks the options of a server and fills in the defaults. */
 export function resolveServerOptions(options: ServerOptions): ResolvedServerOptions {
   onlyKeys('createServer', options, [...serviceKeys, ...Object.keys(serverDefaults), 'tls'])
-  const { tls, ...others } = options
-  const { service, rest } = splitService('createServer', others)
-  const given = withDefaults<Whole<ServerSettings>>('createServer', rest, serverDefaults)
+  const { tls } = options
+  const settings = pick(options, Object.keys(serverDefaults) as (keyof ServerSettings)[])
+  const given: Whole<ServerSettings> = { ...serverDefaults, ...settings }
   const time = { min: 1, max: 3_600_000 }
   const host = bindAddress(text('host', given.host))
   const resolved = {
-    service,
+    service: resolveService('createServer', options),
     host,
     isLoopback: isLoopback(host),
     tls,
@@ -219,7 +222,6 @@ export interface ResolvedHandlerOptions {
 export function resolveHandlerOptions(options: HandlerOptions): ResolvedHandlerOptions {
   const own = ['basePath', 'trust', 'requestTimeoutMs', 'graceMs']
   onlyKeys('createHandler', options, [...serviceKeys, ...own])
-  const { service } = splitService('createHandler', options)
   const { basePath = '', trust = false } = options
   const { requestTimeoutMs = serverDefaults.requestTimeoutMs, graceMs = serverDefaults.graceMs } = options
   if (typeof trust !== 'boolean') refuse('trust', 'true or false', trust)
@@ -227,7 +229,7 @@ export function resolveHandlerOptions(options: HandlerOptions): ResolvedHandlerO
     refuse('basePath', 'a path such as "/signalbox", without a slash at its end', basePath)
   }
   return {
-    service,
+    service: resolveService('createHandler', options),
     basePath,
     trust,
     requestTimeoutMs: whole('requestTimeoutMs', requestTimeoutMs, { min: 1, max: 3_600_000 }),
@@ -235,49 +237,38 @@ export function resolveHandlerOptions(options: HandlerOptions): ResolvedHandlerO
   }
 }
 
-function splitService<Options extends ServiceOptions>(
-  name: string,
-  options: Options,
-): { service: ResolvedServiceOptions; rest: Omit<Options, keyof ServiceOptions> } {
-  const {
-    box,
-    bootstrap,
-    maxBodyBytes,
-    retentionMs,
-    auditKeepMs,
-    redact,
-    trustedProxies,
-    log,
-    onError,
-    ...others
-  } = options
-  const isCap = ([key]: [string, unknown]) => capKeys.includes(key)
-  const caps = Object.fromEntries(Object.entries(others).filter(isCap))
-  const rest = Object.fromEntries(Object.entries(others).filter((entry) => !isCap(entry)))
+function resolveService(name: string, options: ServiceOptions): ResolvedServiceOptions {
+  const given = { ...serviceDefaults, ...pick(options, ownKeys) }
+  const { box, retentionMs, log, onError } = given
   if (typeof box?.backend?.within !== 'function') {
     throw invalidArgument(
       `${name} needs a box to serve: ${name}({ box: await open('sqlite:signalbox.db') }).`,
       'box',
     )
   }
-  const service = {
+  return Object.freeze({
     served: box.backend,
     settings: box.settings ?? {},
     contention: box.contention ?? noContention,
-    bootstrap: bootstrap ?? serviceDefaults.bootstrap,
-    caps: resolveAdmissionOptions(caps),
-    maxBodyBytes: whole('maxBodyBytes', maxBodyBytes ?? serviceDefaults.maxBodyBytes, {
-      min: 1,
-      max: 134_217_728,
-    }),
+    bootstrap: given.bootstrap,
+    caps: resolveAdmissionOptions(pick(options, capKeys)),
+    maxBodyBytes: whole('maxBodyBytes', given.maxBodyBytes, { min: 1, max: 134_217_728 }),
     retentionMs: retentionMs === undefined ? undefined : whole('retentionMs', retentionMs, { min: 1_000 }),
-    auditKeepMs: whole('auditKeepMs', auditKeepMs ?? serviceDefaults.auditKeepMs, { min: 1_000 }),
-    redact: resolveRedactPaths('redact', redact ?? serviceDefaults.redact),
-    clients: createClientAddresses(trustedProxies ?? serviceDefaults.trustedProxies),
+    auditKeepMs: whole('auditKeepMs', given.auditKeepMs, { min: 1_000 }),
+    redact: resolveRedactPaths('redact', given.redact),
+    clients: createClientAddresses(given.trustedProxies),
     log,
     onError: onError === undefined ? undefined : callable('onError', onError),
-  }
-  return { service: Object.freeze(service), rest: rest as Omit<Options, keyof ServiceOptions> }
+  })
+}
+
+/** The options with these names that have a value. */
+function pick<Options extends object, Key extends keyof Options>(
+  options: Options,
+  keys: readonly Key[],
+): { readonly [Name in Key]?: Exclude<Options[Name], undefined> } {
+  const given = keys.filter((key) => options[key] !== undefined).map((key) => [key, options[key]])
+  return Object.fromEntries(given)
 }
 
 /**

@@ -297,7 +297,7 @@ class HttpServer implements Server {
     }
     const transport = httpTransport(response)
     if (!response.destroyed) response.writeHead(200, [...linesOf(outgoing.headers), ...more])
-    streams.serve(outgoing, transport, outgoing.ended)
+    streams.serve(outgoing, transport)
   }
 }
 

@@ -19,7 +19,7 @@ import { createServerUpkeep } from './background/server-upkeep.ts'
 import { createHandlers } from './handlers/index.ts'
 import type { JobMeterPart } from './handlers/jobs.ts'
 import { rootRoute } from './handlers/system.ts'
-import { createAuditTrail } from './log/audit-trail.ts'
+import { AuditTrail } from './log/audit-trail.ts'
 import { createRefusals, type Refusals } from './log/log.ts'
 import { slowWaitsLine } from './log/log-line.ts'
 import { createClockWatch, createHealth } from './metrics/health.ts'
@@ -166,8 +166,8 @@ export function createService(parts: ServiceParts): Service {
       redactor,
       contention,
     }),
-    assets: createAssets(undefined, parts.basePath),
-    trail: createAuditTrail({ onFailed: onAuditFailed }),
+    assets: createAssets(parts.basePath),
+    trail: new AuditTrail(onAuditFailed),
     maxBodyBytes: parts.maxBodyBytes,
     hosts: parts.hosts,
     isDraining: () => isDraining,

@@ -50,13 +50,6 @@ export function systemHandlers({ health, metrics, url = '/' }: SystemParts): Som
  * The answer at `/` for clients that do not accept HTML: links to the other pages. Browsers get the dashboard
  * (assets.ts). It is not part of the API, so the route table does not have it.
  */
-export interface Root {
-  readonly name: string
-  readonly version: string
-  readonly routes: Readonly<Record<string, string>>
-  readonly note: string
-}
-
 export const rootRoute: Route = {
   id: 'root',
   method: 'GET',
@@ -67,7 +60,7 @@ export const rootRoute: Route = {
   replies: {},
 }
 
-const root: Root = {
+const root = {
   name: 'signalbox',
   version,
   routes: Object.fromEntries([livez, readyz, openapi].map(({ path, summary }) => [path, summary])),
@@ -141,13 +134,11 @@ function decodeName(encoded: string): string {
   }
 }
 
-export type TokenHandlers = Handlers<'listTokens' | 'createToken' | 'revokeToken'>
-
 /**
  * Handlers of tokens. A token of one namespace sees, creates and revokes only tokens of that namespace. A token of
  * every namespace, or a local caller, sees all of them.
  */
-export function tokenHandlers(tokens: Tokens): TokenHandlers {
+export function tokenHandlers(tokens: Tokens): Handlers<'listTokens' | 'createToken' | 'revokeToken'> {
   return {
     async listTokens({ query, principal }) {
       const page = await tokens.list({

@@ -11,47 +11,47 @@ import { redact } from './log-line.ts'
  * before the server answers. The audit never blocks an action: if the store cannot write an entry in time, the server
  * logs that and answers as usual.
  */
-export interface AuditTrail {
+export class AuditTrail {
+  readonly #onFailed: (action: string, error: unknown) => void
+
+  /** `onFailed` gets the error of an entry that was not written. Must not throw. */
+  constructor(onFailed: (action: string, error: unknown) => void) {
+    this.#onFailed = onFailed
+  }
+
   /** Calls `handle` and records the outcome. */
-  follow(act: OperatorAct, call: Call, handle: () => Promise<Answer>): Promise<Answer>
-}
+  async follow(act: OperatorAct, call: Call, handle: () => Promise<Answer>): Promise<Answer> {
+    let answer: Answer
+    try {
+      answer = await handle()
+    } catch (thrown) {
+      const { code, status } = asSignalboxError(thrown)
+      const outcome = status < 500 ? 'refused' : 'unknown'
+      await this.#record(act, call, { outcome, code, reply: undefined })
+      throw thrown
+    }
+    const reply = 'body' in answer ? answer.body : undefined
+    await this.#record(act, call, { outcome: 'done', code: null, reply })
+    return answer
+  }
 
-export interface AuditTrailParts {
-  /** Gets the error of an entry that was not written. Must not throw. */
-  readonly onFailed: (action: string, error: unknown) => void
-  /** How long an answer waits for its entry. @default 2_000 */
-  readonly deadlineMs?: number
-}
-
-export function createAuditTrail({ onFailed, deadlineMs = 2_000 }: AuditTrailParts): AuditTrail {
-  async function record(act: OperatorAct, call: Call, result: ActionResult): Promise<void> {
+  async #record(act: OperatorAct, call: Call, result: ActionResult): Promise<void> {
     try {
       const entry = entryOf(act, call, result)
-      await inTime(() => call.space.audit.record(entry), deadlineMs)
+      await within(deadlineMs, call.space.audit.record(entry), () => {
+        throw new SignalboxError(
+          'store_unavailable',
+          `The store took more than ${deadlineMs} ms to write an entry of the audit.`,
+        )
+      })
     } catch (error) {
-      onFailed(act.action, error)
+      this.#onFailed(act.action, error)
     }
   }
-
-  return {
-    async follow(act, call, handle) {
-      let answer: Answer
-      try {
-        answer = await handle()
-      } catch (thrown) {
-        const { code, status } = asSignalboxError(thrown)
-        await record(act, call, { outcome: status < 500 ? 'refused' : 'unknown', code, reply: undefined })
-        throw thrown
-      }
-      await record(act, call, {
-        outcome: 'done',
-        code: null,
-        reply: 'body' in answer ? answer.body : undefined,
-      })
-      return answer
-    },
-  }
 }
+
+/** How long an answer waits for its entry. A later write still happens. */
+const deadlineMs = 2_000
 
 /** The outcome of an action, with the reply. */
 interface ActionResult extends Required<Pick<AuditAct, 'outcome' | 'code'>> {
@@ -77,14 +77,6 @@ function redactTarget(target: ReturnType<OperatorAct['target']>): AuditTarget {
     kept[key] = typeof value === 'string' ? redact(value) : value
   }
   return kept
-}
-
-/** Waits for a write up to the deadline. A later write still happens, but the request does not wait for it. */
-async function inTime(write: () => Promise<void>, deadlineMs: number): Promise<void> {
-  return within(deadlineMs, write(), () => {
-    const message = `The store took more than ${deadlineMs} ms to write an entry of the audit.`
-    throw new SignalboxError('store_unavailable', message)
-  })
 }
 
 /**

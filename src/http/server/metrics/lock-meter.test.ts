@@ -14,10 +14,10 @@ const named = (node: string) => ({ node, requestId: `of ${node}` })
 function stage() {
   const clock = createFakeClock(1_000_000)
   const registry = new Registry()
-  const meter = createLockMeter(registry, clock)
+  const countLocks = createLockMeter(registry, clock)
   const families = async () => (await registry.getMetricsAsJSON()) as unknown as Family[]
   const memory = createMemoryLocks(() => clock.now())
-  const store = meter.store('shop', memory)
+  const store = countLocks('shop', memory)
   const ask = (node: string, more: { ttlMs?: number; want?: 'turn' | 'result'; wait?: boolean } = {}) => ({
     ...named(node),
     ...{ wait: true, want: 'result', ttlMs: 30_000, deadlineMs: null, isStreamed: false, ...more },

@@ -15,10 +15,7 @@ import { CappedSeries, workBounds } from './metric-registry.ts'
  * Users choose the names of operations, so the number of series needs a limit. Up to 100 operations have their own
  * series, and all others share `other`. The metrics never show resources and nodes.
  */
-export interface LockMeter {
-  /** Wraps a store to count its answers, which do not change. */
-  store(namespace: string, store: LockStore): LockStore
-}
+export type CountLocks = (namespace: string, store: LockStore) => LockStore
 
 /** How much a meter remembers, at half a kilobyte each. Above the limit it forgets the oldest. */
 export const lockMeterLimits = { operations: 100, waiting: 50_000, held: 50_000 } as const
@@ -69,7 +66,8 @@ interface WaitQueue extends LockKey {
   readonly namespace: string
 }
 
-export function createLockMeter(registry: Registry, clock: Clock): LockMeter {
+/** Returns a function that wraps a store to count its answers, which do not change. */
+export function createLockMeter(registry: Registry, clock: Clock): CountLocks {
   const registers = [registry]
   const labelNames = ['namespace', 'operation']
   const waitSeconds = new Histogram({
@@ -229,7 +227,7 @@ export function createLockMeter(registry: Registry, clock: Clock): LockMeter {
     if (cells) holds(name, cells)
   }
 
-  function countStore(namespace: string, store: LockStore): LockStore {
+  return (namespace, store) => {
     const queueOf = ({ operation, resource }: LockKey): WaitQueue => ({ namespace, operation, resource })
     return {
       // Not async: every lock calls these methods, and each further promise costs time.
@@ -284,8 +282,6 @@ export function createLockMeter(registry: Registry, clock: Clock): LockMeter {
       findWaitingHolders: (keys) => store.findWaitingHolders(keys),
     }
   }
-
-  return { store: countStore }
 }
 
 /** No name contains a control character. */

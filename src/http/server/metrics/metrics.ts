@@ -18,7 +18,7 @@ import {
   totalsOf,
 } from './fleet-families.ts'
 import { createKnownAnswers, type KnownAnswers } from './known-answer.ts'
-import { createLockMeter, type LockMeter } from './lock-meter.ts'
+import { type CountLocks, createLockMeter } from './lock-meter.ts'
 import {
   CappedSeries,
   counter,
@@ -63,7 +63,7 @@ export interface Metrics {
   /** The server dispatched a task to its first node, `waitedMs` after the submit. */
   taskPlaced(namespace: string, waitedMs: number): void
   /** Counts the locks of a namespace. */
-  readonly countLocks: LockMeter['store']
+  readonly countLocks: CountLocks
   /** The store failed a request. */
   storeFailed(code: ErrorCode): void
   /** The server refused or cut a connection below HTTP. */
@@ -118,7 +118,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
   const clock = parts.clock ?? systemClock
   const registry = new Registry()
   const counters = createCounters(registry)
-  const lockMeter = createLockMeter(registry, clock)
+  const countLocks = createLockMeter(registry, clock)
   const routes = new Map(parts.routes.map(({ id }) => [id, counters.requestSeconds.labels({ route: id })]))
   const placed = new CappedSeries({
     labelNames: ['namespace'],
@@ -172,7 +172,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
     claimWaits: () => counters.claimsWaiting.inc(),
     claimWaited: () => counters.claimsWaiting.dec(),
     taskPlaced: (namespace, waitedMs) => placed.find([namespace], clock.now()).observe(waitedMs / 1_000),
-    countLocks: lockMeter.store,
+    countLocks,
     storeFailed: (code) => counters.storeErrors.inc({ code }),
     refused: (reason) => counters.refusals.inc({ reason }),
     auditFailed: () => counters.auditFailures.inc(),

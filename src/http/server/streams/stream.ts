@@ -1,6 +1,5 @@
 import { type Clock, patientClock } from '../../../core/clock.ts'
 import { SignalboxError } from '../../../core/errors.ts'
-import { whole, withDefaults } from '../../../core/options.ts'
 import { encodeComment, encodeEvent, encodeRetry } from '../../contract/index.ts'
 import type { Authenticator, FeedEvent, FeedReader, OutgoingStream } from '../call.ts'
 import { asSignalboxError } from '../request/problem.ts'
@@ -22,7 +21,7 @@ export interface StreamsOptions {
   readonly random?: () => number
 }
 
-export const streamsDefaults: Required<StreamsOptions> = {
+const streamsDefaults: Required<StreamsOptions> = {
   keepAliveMs: 15_000,
   maxBufferedBytes: 262_144,
   retryMs: 2_000,
@@ -56,13 +55,8 @@ export class Streams {
   #whenEnded: PromiseWithResolvers<void> | undefined
 
   constructor(options: StreamsOptions & { readonly authenticator: Pick<Authenticator, 'watch'> }) {
-    const { authenticator, ...rest } = options
-    const given = withDefaults<Required<StreamsOptions>>('streams', rest, streamsDefaults)
-    whole('streams.keepAliveMs', given.keepAliveMs, { min: 1, max: 2 ** 31 - 1 })
-    whole('streams.maxBufferedBytes', given.maxBufferedBytes)
-    whole('streams.retryMs', given.retryMs)
-    whole('streams.lastWordsMs', given.lastWordsMs)
-    this.options = given
+    const { authenticator, ...given } = options
+    this.options = { ...streamsDefaults, ...given }
     this.authenticator = authenticator
   }
 
@@ -71,22 +65,18 @@ export class Streams {
     return this.open.size
   }
 
-  /** Streams to a transport whose response head was written. Calls `ended` once, after the end. */
-  serve(
-    outgoing: OutgoingStream,
-    transport: Transport,
-    ended: OutgoingStream['ended'] = outgoing.ended,
-  ): void {
-    const stream = new EventStream(this, transport, ended)
+  /** Streams to a transport whose response head was written. */
+  serve(outgoing: OutgoingStream, transport: Transport): void {
+    const stream = new EventStream(this, transport, outgoing.ended)
     transport.attach(stream)
     if (this.#whenEnded === undefined) stream.open(outgoing, this.#retry(this.options.retryMs / 2))
     else stream.finish(this.#retry(this.options.retryMs))
   }
 
   /** Streams to the body of a `Response`. */
-  toBody(outgoing: OutgoingStream, ended?: OutgoingStream['ended']): ReadableStream<Uint8Array> {
+  toBody(outgoing: OutgoingStream): ReadableStream<Uint8Array> {
     const { transport, body } = bodyTransport()
-    this.serve(outgoing, transport, ended)
+    this.serve(outgoing, transport)
     return body
   }
 
