@@ -104,45 +104,41 @@ export function whyNotWaiting({
 function requirementsOf(spec: TaskSpec, rules: PoolRules, now: number): readonly Requirement[] {
   const uses = Object.entries(spec.uses)
   const offer = (node: NodeView, name: string) => node.services.find((service) => service.name === name)
-  const fixed: Omit<Requirement, 'failing' | 'fixed'>[] = [
-    ...uses.map(([name, weight]) => ({
-      text: weight === 1 ? `service ${name}` : `service ${name} with ${weight} slots`,
-      holds: (node: NodeView) => (offer(node, name)?.slots ?? 0) >= weight,
-    })),
-    ...spec.requires.map((term) => ({
-      text: describeTerm(term),
-      holds: (node: NodeView) => termHolds(term, node, rules),
-    })),
-  ]
-  const temporary: Omit<Requirement, 'failing' | 'fixed'>[] = [
-    { text: 'connected', holds: ({ status }) => status === 'ready' },
-    { text: 'not draining', holds: ({ draining }) => !draining },
-    { text: 'not cordoned', holds: ({ cordoned }) => !cordoned },
-    { text: 'not overloaded', holds: ({ overloaded }) => !overloaded },
-    {
-      text: 'not kept free for another task',
-      holds: ({ heldFor }) => heldFor === null || heldFor === spec.taskId,
-    },
-    ...uses.map(([name, weight]) => ({
-      text: weight === 1 ? `a free slot of ${name}` : `${weight} free slots of ${name}`,
-      holds: (node: NodeView) => {
+  return [
+    ...uses.map(([name, weight]) =>
+      fixed(
+        weight === 1 ? `service ${name}` : `service ${name} with ${weight} slots`,
+        (node) => (offer(node, name)?.slots ?? 0) >= weight,
+      ),
+    ),
+    ...spec.requires.map((term) => fixed(describeTerm(term), (node) => termHolds(term, node, rules))),
+    temporary('connected', ({ status }) => status === 'ready'),
+    temporary('not draining', ({ draining }) => !draining),
+    temporary('not cordoned', ({ cordoned }) => !cordoned),
+    temporary('not overloaded', ({ overloaded }) => !overloaded),
+    temporary('not kept free for another task', ({ heldFor }) => heldFor === null || heldFor === spec.taskId),
+    ...uses.map(([name, weight]) =>
+      temporary(weight === 1 ? `a free slot of ${name}` : `${weight} free slots of ${name}`, (node) => {
         const service = offer(node, name)
         if (service === undefined || service.slots < weight) return true
         return service.slots - service.used >= weight
-      },
-    })),
-    ...uses.map(([name]) => ({
-      text: `${name} open for work`,
-      holds: (node: NodeView) => {
+      }),
+    ),
+    ...uses.map(([name]) =>
+      temporary(`${name} open for work`, (node) => {
         const service = offer(node, name)
         return service === undefined || (!service.cordoned && (service.restsUntil ?? 0) <= now)
-      },
-    })),
+      }),
+    ),
   ]
-  return [
-    ...fixed.map((each) => ({ ...each, fixed: true, failing: 0 })),
-    ...temporary.map((each) => ({ ...each, fixed: false, failing: 0 })),
-  ]
+}
+
+function fixed(text: string, holds: Requirement['holds']): Requirement {
+  return { text, holds, fixed: true, failing: 0 }
+}
+
+function temporary(text: string, holds: Requirement['holds']): Requirement {
+  return { text, holds, fixed: false, failing: 0 }
 }
 
 function wakesOf(

@@ -71,7 +71,7 @@ export { type BulkWork, createBulkWork } from './bulk/bulk-worker.ts'
 export type { AfterOptions, JobLock, OnFailure } from './dependencies/dependencies.ts'
 export { createDependencyResolver, type DependencyResolverParts } from './dependencies/dependency-resolver.ts'
 export type * from './dependencies/dependency-store.ts'
-export type { JobLocks, LockAsk } from './dependencies/job-locks.ts'
+export type { JobLocks } from './dependencies/job-locks.ts'
 export { createSealedJobStore } from './encryption/sealed-job-store.ts'
 export { isSealed, openShown, type SealedView, sealedFor } from './encryption/sealed-text.ts'
 export {

@@ -1,4 +1,4 @@
-import { systemClock } from '../../core/clock.ts'
+import { within } from '../../core/clock.ts'
 import { describeError } from '../../core/describe-error.ts'
 import { isSignalboxError, SignalboxError } from '../../core/errors.ts'
 import type { NewJob } from '../job-store.ts'
@@ -37,27 +37,13 @@ export function validateWith<Output>(
   } catch (error) {
     throw failed(kind, error)
   }
-  return waitFor<Output>(kind, answer, timeoutMs)
-}
-
-function waitFor<Output>(
-  kind: string,
-  answer: PromiseLike<unknown>,
-  timeoutMs: number,
-): Promise<Fit<Output>> {
-  return new Promise((resolve, reject) => {
-    const timer = systemClock.setTimeout(() => reject(tooSlow(kind, timeoutMs)), timeoutMs)
-    const end = (step: () => void) => {
-      systemClock.clearTimeout(timer)
-      step()
-    }
-    // A promise shields this code from a foreign thenable, which may throw when it is called, or call back twice.
-    Promise.resolve(answer)
-      .then((given) => readAnswer<Output>(kind, given))
-      .then(
-        (fit) => end(() => resolve(fit)),
-        (error: unknown) => end(() => reject(failed(kind, error))),
-      )
+  // A promise shields this code from a foreign thenable, which may throw when it is called, or call back twice.
+  const fit = Promise.resolve(answer).then((given) => readAnswer<Output>(kind, given))
+  const late = () => {
+    throw tooSlow(kind, timeoutMs)
+  }
+  return within(timeoutMs, fit, late).catch((error: unknown) => {
+    throw failed(kind, error)
   })
 }
 

@@ -130,13 +130,17 @@ export interface TendRequest {
   readonly of?: readonly string[]
 }
 
-/** A job that requests a lock, or holds it. */
-export interface LockDependency {
-  readonly jobId: string
+/** One of a job's requests for its lock. */
+export interface LockAsk {
   readonly operation: string
   readonly resource: string
-  /** The number of its request, from 1. */
+  readonly jobId: string
+  /** The number of the request, from 1. */
   readonly askNo: number
+}
+
+/** A job that requests a lock, or holds it. */
+export interface LockDependency extends LockAsk {
   /** Null: not granted yet. */
   readonly fence: number | null
   /** Whether a claim took the fence. */

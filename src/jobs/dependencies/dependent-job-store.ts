@@ -9,8 +9,8 @@ import {
 } from '../job-store.ts'
 import { judge } from '../lifecycle.ts'
 import { nameOfLease } from '../worker/lease-renewer.ts'
-import type { DependencyStore, Fence, TakenFence } from './dependency-store.ts'
-import type { JobLocks, LockAsk } from './job-locks.ts'
+import type { DependencyStore, Fence, LockAsk, TakenFence } from './dependency-store.ts'
+import type { JobLocks } from './job-locks.ts'
 
 export interface DependentJobStoreParts {
   readonly store: JobStore

@@ -1,4 +1,4 @@
-import type { DependencyStore, LockDependency } from './dependency-store.ts'
+import type { DependencyStore, LockAsk, LockDependency } from './dependency-store.ts'
 
 /**
  * How jobs use locks. A job waits in the wait queue under its own id, and each of its requests has a number. So a
@@ -18,14 +18,6 @@ export interface JobLocks {
   leave(ask: LockAsk): Promise<void>
   /** Calls `heard` when the request may have been granted, until the returned function is called. */
   listen(ask: LockAsk, heard: () => void): () => void
-}
-
-/** One of a job's requests for its lock. */
-export interface LockAsk {
-  readonly operation: string
-  readonly resource: string
-  readonly jobId: string
-  readonly askNo: number
 }
 
 /**

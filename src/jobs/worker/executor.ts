@@ -1,5 +1,5 @@
 import { type Contention, noContention } from '../../contention/index.ts'
-import { type Clock, systemClock } from '../../core/clock.ts'
+import { type Clock, patientClock, systemClock, within } from '../../core/clock.ts'
 import { encodeError } from '../../core/describe-error.ts'
 import { isSignalboxError } from '../../core/errors.ts'
 import { encodeJson } from '../../core/json.ts'
@@ -214,14 +214,14 @@ export class Executor implements AttemptHost {
   /** Waits up to `timeoutMs` for running handlers, aborts and hands back the rest, and waits until all is written. */
   async finish(timeoutMs: number): Promise<void> {
     // Jobs that are being claimed for a batch must be handed back, or they stay leased until the lease ends.
-    await Promise.race([this.#batches.settle(), timer(5_000)])
+    await within(5_000, this.#batches.settle(), () => undefined, patientClock)
     await this.#waitUntilNoneRuns(timeoutMs)
     for (const attempt of [...this.running]) {
       attempt.abort(new DOMException('The worker stops.', 'AbortError'))
       this.handBack(attempt)
       this.#stopRunning(attempt)
     }
-    await Promise.race([this.completer.idle(), timer(5_000)])
+    await within(5_000, this.completer.idle(), () => undefined, patientClock)
     await this.logWriter?.idle(2_000)
   }
 
@@ -391,7 +391,7 @@ export class Executor implements AttemptHost {
     const none = new Promise<void>((resolve) => {
       this.#onNoneRuns = resolve
     })
-    await Promise.race([none, timer(timeoutMs)])
+    await within(timeoutMs, none, () => undefined, patientClock)
     this.#onNoneRuns = undefined
   }
 
@@ -414,8 +414,4 @@ export class Executor implements AttemptHost {
 function isUnreadable({ record }: Attempt, error: unknown): boolean {
   if (isSignalboxError(error, 'seal_broken')) return isSealed(record.payload)
   return isSignalboxError(error, 'undecodable')
-}
-
-function timer(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)).unref())
 }
