@@ -175,6 +175,7 @@ export class Claimer {
       run: (claims) => this.#claimTogether(target, claims),
       maxItems: maxSharedClaims,
       maxInFlight: 2,
+      gatherMs: 5,
       isItemError: isValueError,
     })
     this.#groups.set(target.key, group)

@@ -42,7 +42,7 @@ export function createPostgresJobs(
   const { positions, schema } = space
   const claimer = new Claimer(scope)
   const transactor = new Transactor(connections, space)
-  const sharing = { maxItems: 500, maxInFlight: 2, isItemError: isValueError }
+  const sharing = { maxItems: 500, maxInFlight: 2, gatherMs: 5, isItemError: isValueError }
   const verdicts = new Batcher<DecodedVerdict, Settled>({
     ...sharing,
     run: (decoded) => trySettle(scope, decoded),
