@@ -30,6 +30,28 @@ test('steps of one turn share a script, up to a limit, in order', async () => {
   )
 })
 
+test('a step of a lone caller leaves before the turn ends, others gather while it is in flight', async () => {
+  const { stepper, calls } = openStepper()
+  const release = (no: number) => stepper.step(queueAt(no), 'release', [`${no}`, '7', 's00'], times)
+  const first = release(0)
+  await null
+  const counts = () => calls.map(({ keys }) => keys.length)
+  assert.deepEqual(counts(), [1])
+  const others = [release(1)]
+  await null
+  others.push(release(2))
+  assert.deepEqual(counts(), [1])
+  await nextTurn()
+  assert.deepEqual(counts(), [1, 2])
+  for (const call of calls) call.answer()
+  await Promise.all([first, ...others])
+  const last = release(3)
+  await null
+  assert.deepEqual(counts(), [1, 2, 1])
+  calls[2]!.answer()
+  await last
+})
+
 /** Calls are answered by hand; what is answered to a step is its number in its call. */
 function openStepper() {
   const calls: { keys: readonly string[]; words: readonly string[]; answer: () => void }[] = []

@@ -48,7 +48,8 @@ export interface StepGroup {
 
 /**
  * Sends steps to Redis. Steps of one turn of the event loop share a script, up to a limit: most of the cost of a small
- * script is the call itself. Each step has its own result.
+ * script is the call itself. A step that comes while no script is in flight leaves in its own turn: its caller is mostly
+ * alone. Each step has its own result.
  */
 export class Stepper {
   readonly #connection: ScriptRunner
@@ -61,6 +62,7 @@ export class Stepper {
   readonly #open = new Map<LockTimes, Map<number, Batch>>()
   /** All unsent batches, the oldest first. */
   #unsent: Batch[] = []
+  #inFlight = 0
   #calls = 0
 
   /** `now` is for tests that set the clock. Without it the server's own clock counts. */
@@ -102,7 +104,11 @@ export class Stepper {
     const batch: Batch = { keys: [], args, pending: [] }
     batches.set(shard, batch)
     this.#unsent.push(batch)
-    if (this.#unsent.length === 1) setImmediate(() => this.#sendAll())
+    if (this.#unsent.length === 1) {
+      const send = () => this.#sendAll()
+      if (this.#inFlight === 0) queueMicrotask(send)
+      else setImmediate(send)
+    }
     return batch
   }
 
@@ -111,8 +117,10 @@ export class Stepper {
     this.#unsent = []
     this.#open.clear()
     for (const { keys, args, pending } of batches) {
+      this.#inFlight++
       this.#connection
         .run<readonly unknown[]>(stepsScript, keys, args, args.with(sentAgainAt, secondTime))
+        .finally(() => this.#inFlight--)
         .then((replies) => answerAll(pending, replies))
         .catch((error: unknown) => {
           for (const { reject } of pending) reject(error)
