@@ -45,21 +45,9 @@ export interface PumpParts {
   readonly tally: SendingTally
   /** Called for each undelivered notification, after the end is written. @default nothing */
   readonly onTrouble?: ((trouble: SendingTrouble) => void) | undefined
-  readonly options: PumpOptions
+  /** See the options of a sender. A read has at most `maxDigest` notifications. */
+  readonly options: Readonly<Record<'leaseMs' | 'retryMs' | 'turnMs' | 'maxDigest', number>>
 }
-
-export interface PumpOptions {
-  /** The lease of the channel. */
-  readonly leaseMs: number
-  /** The pause after a failure, unless the subscription sets it. */
-  readonly retryMs: number
-  /** After this time a turn ends and adds a job for the rest. */
-  readonly turnMs: number
-  /** The most notifications of one read, and so of one message. */
-  readonly batch: number
-}
-
-export const pumpDefaults: PumpOptions = { leaseMs: 10_000, retryMs: 5_000, turnMs: 20_000, batch: 100 }
 
 /**
  * `done`: nothing is left, or a job exists for it. `busy`: another sender has the channel and knows of it. `lost`: this
@@ -125,7 +113,7 @@ class Turn {
   async #sendAll(): Promise<{ at: number; delayMs: number } | null> {
     for (;;) {
       const askedAt = performance.now()
-      const answer = await this.#parts.store.due(this.#ref, this.#parts.options.batch)
+      const answer = await this.#parts.store.due(this.#ref, this.#parts.options.maxDigest)
       if (answer === undefined) throw new ChannelLost()
       const time = new StoreTime(answer.now, askedAt)
       if (answer.items.length === 0) return visit(answer.nextAt, answer.now)

@@ -2,14 +2,14 @@ import { describeError } from '../../core/describe-error.ts'
 import type { Duration } from '../../core/duration.ts'
 import { SignalboxError } from '../../core/errors.ts'
 import { createId } from '../../core/ids.ts'
-import { callable, duration, onlyKeys, whole } from '../../core/options.ts'
+import { callable, duration, whole, withDefaults } from '../../core/options.ts'
 import { createJobs, type HandlerJob, type JobStore, type JobsNotifier } from '../../jobs/index.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { MonitorStore } from '../monitor-store.ts'
 import { notifyQueue } from '../notification-queue.ts'
 import type { StoredChannels } from '../stored-channels.ts'
 import { createRuleCache } from '../subscription-rules.ts'
-import { type PumpOptions, type PumpParts, pumpChannel, pumpDefaults } from './channel-pump.ts'
+import { type PumpParts, pumpChannel } from './channel-pump.ts'
 import { composeTest } from './compose-message.ts'
 import type { Outbound } from './outbound.ts'
 import { type SendingCounts, SendingTally, type SendingTrouble } from './sending-outcome.ts'
@@ -71,23 +71,21 @@ export interface SenderOptions {
 /** So many that crashes do not use them up: a notification dies after its own tries, its job never. */
 const maxAttempts = 1_000
 
-const optionKeys = [
-  'concurrency',
-  'leaseMs',
-  'retryMs',
-  'sendMs',
-  'turnMs',
-  'maxDigest',
-  'pollMs',
-  'onTrouble',
-]
+const senderDefaults: Required<SenderOptions> = {
+  concurrency: 10,
+  leaseMs: 10_000,
+  retryMs: 5_000,
+  sendMs: 5_500,
+  turnMs: 20_000,
+  maxDigest: 100,
+  pollMs: 1_000,
+  onTrouble: undefined,
+}
 
 /** Creates a sender on this store. It does nothing until it is started. */
 export function createSender(parts: SenderParts, options: SenderOptions = {}): Sender {
-  onlyKeys('sender', options, optionKeys)
-  const { concurrency = 10, pollMs = 1_000, sendMs = 5_500 } = options
-  const sendSpan = duration('sender.sendMs', sendMs, { min: 10, max: 60_000 })
-  const pumpOptions = resolvePumpOptions(options, sendSpan)
+  const resolved = resolveSenderOptions(options)
+  const { leaseMs, retryMs, sendMs, pollMs, onTrouble } = resolved
   const tally = new SendingTally()
   const jobs = createJobs({ store: parts.jobs, notifier: parts.notifier, reserved: true })
   const stopping = new AbortController()
@@ -102,11 +100,11 @@ export function createSender(parts: SenderParts, options: SenderOptions = {}): S
       const state = (await jobs.find(id))?.state
       if (state !== 'ready' && state !== 'scheduled') await jobs.add('send', { channel }, how)
     },
-    courier: { send: (request) => parts.outbound.send(request), sendMs: sendSpan },
-    rules: createRuleCache(parts.store, parts.channels, { retryInMs: pumpOptions.retryMs }),
+    courier: { send: (request) => parts.outbound.send(request), sendMs },
+    rules: createRuleCache(parts.store, parts.channels, { retryInMs: retryMs }),
     tally,
-    onTrouble: options.onTrouble && callable('sender.onTrouble', options.onTrouble),
-    options: pumpOptions,
+    onTrouble,
+    options: resolved,
   }
 
   /** Tries failed work again soon, whatever the number of failures, because subscribers wait for it. */
@@ -124,15 +122,15 @@ export function createSender(parts: SenderParts, options: SenderOptions = {}): S
     const wasBegun = job.attempt > 1 || job.handBackCount > 0 || job.snoozeCount > 0
     if (answer === 'done' || (answer === 'busy' && !wasBegun)) return
     const error = `The channel is with another sender (${answer}).`
-    await job.nack({ error, retryInMs: answer === 'lost' ? 100 : Math.ceil(pumpOptions.leaseMs / 6) })
+    await job.nack({ error, retryInMs: answer === 'lost' ? 100 : Math.ceil(leaseMs / 6) })
   }
 
   const worker = jobs.worker({
     queues: [notifyQueue],
-    concurrency: whole('sender.concurrency', concurrency, { min: 1, max: 1_000 }),
+    concurrency: resolved.concurrency,
     // A prefetched job would wait here behind a slow channel while another sender is idle.
     prefetch: 0,
-    leaseMs: pumpOptions.leaseMs,
+    leaseMs,
     pollMs,
     handlers: {
       send: (job, { signal }) => retrySoon(job, () => send(job, signal)),
@@ -156,16 +154,20 @@ export function createSender(parts: SenderParts, options: SenderOptions = {}): S
   }
 }
 
-function resolvePumpOptions(options: SenderOptions, sendMs: number): PumpOptions {
-  const { leaseMs, retryMs, turnMs, batch } = pumpDefaults
+function resolveSenderOptions(options: SenderOptions) {
+  const given = withDefaults('sender', options, senderDefaults)
+  const sendMs = duration('sender.sendMs', given.sendMs, { min: 10, max: 60_000 })
+  // The default lease is longer than a request.
+  const leaseMs = options.leaseMs ?? Math.max(10_000, sendMs)
   return Object.freeze({
-    leaseMs: duration('sender.leaseMs', options.leaseMs ?? Math.max(leaseMs, sendMs), {
-      min: 100,
-      max: 3_600_000,
-    }),
-    retryMs: duration('sender.retryMs', options.retryMs ?? retryMs, { min: 1, max: 86_400_000 }),
-    turnMs: duration('sender.turnMs', options.turnMs ?? turnMs, { min: 1, max: 3_600_000 }),
-    batch: whole('sender.maxDigest', options.maxDigest ?? batch, { min: 2, max: 1_000 }),
+    concurrency: whole('sender.concurrency', given.concurrency, { min: 1, max: 1_000 }),
+    leaseMs: duration('sender.leaseMs', leaseMs, { min: 100, max: 3_600_000 }),
+    retryMs: duration('sender.retryMs', given.retryMs, { min: 1, max: 86_400_000 }),
+    sendMs,
+    turnMs: duration('sender.turnMs', given.turnMs, { min: 1, max: 3_600_000 }),
+    maxDigest: whole('sender.maxDigest', given.maxDigest, { min: 2, max: 1_000 }),
+    pollMs: given.pollMs,
+    onTrouble: given.onTrouble && callable('sender.onTrouble', given.onTrouble),
   })
 }
 
