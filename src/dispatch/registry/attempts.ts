@@ -99,7 +99,7 @@ function handleReject(state: RegistryState, task: TaskEntry, lease: Lease, frame
     releaseLease(state, lease)
     task.lease = null
     const error = { code: 'rejected', message: `Node "${nodeId}" rejected the task: ${reason}` }
-    endAttempt(state, task, 'rejected', error, { by: { nodeId, epoch }, afterMs: backoffMs(state, frame) })
+    endAttempt(state, task, 'rejected', error, { by: { nodeId, epoch }, afterMs: retryDelayMs(state, frame) })
     return
   }
   // The node gets no task for this service for a while, because it would reject the next one too. No attempt is spent.
@@ -114,10 +114,10 @@ function handleFail(state: RegistryState, task: TaskEntry, lease: Lease, frame: 
   releaseLease(state, lease)
   task.lease = null
   if (!frame.retryable) settle(state, task, 'failed', { error: frame.error, by })
-  else endAttempt(state, task, 'failed', frame.error, { by, afterMs: backoffMs(state, frame) })
+  else endAttempt(state, task, 'failed', frame.error, { by, afterMs: retryDelayMs(state, frame) })
 }
 
-function backoffMs({ policy }: RegistryState, { attempt }: OfAttempt): number {
+function retryDelayMs({ policy }: RegistryState, { attempt }: OfAttempt): number {
   return Math.min(60_000, policy.retryInMs * 2 ** Math.min(attempt - 1, 20))
 }
 

@@ -24,7 +24,7 @@ import {
   removePool,
   suspect,
   update,
-} from './membership.ts'
+} from './node-membership.ts'
 import { handleLookupTimeout, handleOrphan } from './orphan-tasks.ts'
 import { admission } from './placing.ts'
 import { type RegistryPolicy, RegistryState, type RegistryTimer, registryDefaults } from './registry-state.ts'
