@@ -60,7 +60,11 @@ export interface LockOutcome extends Omit<LastOutcome, 'value'> {
 
 /** An event of a wait queue, for its waiters and watchers. `id` rises strictly. */
 export type LockEvent = { readonly id: number } & (
-  | { readonly type: 'queued'; readonly position: number }
+  | {
+      readonly type: 'queued'
+      /** A waiter gets its own position; an observer of the wait queue gets the number of waiters. */
+      readonly position: number
+    }
   | {
       readonly type: 'granted'
       readonly node: string

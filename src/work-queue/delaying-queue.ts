@@ -60,6 +60,7 @@ export class DelayingQueue<T> extends WorkQueue<T> {
     const priority = options === undefined ? 0 : priorityOf(options)
     if (this.shuttingDown) return false
     const fresh = this.#addLater(item, ms, priority, options?.replace ?? false)
+    // As in client-go, every delayed add counts as a retry, whether or not the item failed.
     this.countRetry()
     return fresh
   }

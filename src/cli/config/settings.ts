@@ -26,10 +26,7 @@ const path = line(4_096)
 
 type Conflicts = NonNullable<LocksOptions['conflicts']>
 
-/**
- * All settings. The flags of `serve`, the environment variables, the keys of the configuration file, `config print` and the
- * table in docs/configuration.md follow from `settings`.
- */
+/** The values of all settings. The table `settings` below describes them. */
 export interface Config {
   readonly host: string
   readonly port: number
@@ -101,6 +98,10 @@ export interface Setting<Value> {
   readonly description: string
 }
 
+/**
+ * All settings. The flags of `serve`, the environment variables, the keys of the configuration file and `config print`
+ * follow from this table. A test compares it with the table in docs/configuration.md.
+ */
 export const settings: { readonly [Name in keyof Config]: Setting<Config[Name]> } = {
   host: valued(
     'address',

@@ -41,7 +41,7 @@ export interface Series {
   readonly stepMs: number
   /** The items with the most jobs first, up to 100. */
   readonly items: readonly SeriesItem[]
-  /** Whether there were too many kinds: then the rest is added up as `other`. */
+  /** Whether some queues or kinds are missing: added up as `other`, or beyond the first 100 items. */
   readonly isFolded: boolean
 }
 

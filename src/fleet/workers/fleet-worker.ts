@@ -17,7 +17,10 @@ export interface FleetWorker {
    * ends. `gone`: its lease expired; it stays listed for a day. A worker that stopped regularly leaves the list.
    */
   readonly state: FleetWorkerState
-  /** The last request of an operator. The worker follows within two seconds. */
+  /**
+   * The last request of an operator. The worker follows within two seconds; on Postgres within ten, if a wake-up is
+   * lost.
+   */
   readonly wanted: WantedMode
   /** `library`: works on the store itself. `remote`: a box on a server. `http`: known only by its claims over HTTP. */
   readonly via: WorkerVia

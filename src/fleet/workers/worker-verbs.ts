@@ -24,7 +24,7 @@ export interface WorkerVerbs {
   findWorker(id: string): Promise<FoundFleetWorker | undefined>
   /**
    * Makes a worker finish its jobs and claim no more until it is resumed. The worker follows within two seconds, on any
-   * host. Throws `not_found`, and `conflict` if the worker is gone.
+   * host; on Postgres within ten, if a wake-up is lost. Throws `not_found`, and `conflict` if the worker is gone.
    */
   quietWorker(id: string): Promise<FleetWorker>
   /** Lets a quiet worker claim again. Throws `not_found`; `conflict` if it is gone or was asked to stop. */

@@ -44,13 +44,14 @@ const storeErrorCodes = ['transaction_conflict', 'store_busy', 'store_unavailabl
 const storeErrorDelayMs = 500
 
 /**
- * One claimed job in a worker, from its claim to the verdict. The first of these events ends it; later ones do nothing:
+ * One claimed job in a worker, from its claim to the verdict. The first event that leads to `ended` ends it, and later
+ * events do nothing. An unconfirmed attempt is still open:
  *
- *     open ──┬─ transaction committed ──────────▶ ended   (store wrote it with the user's rows)
- *            ├─ ack/nack in the user's own tx ──▶ unsure  (counts if the user commits; checked after the handler)
- *            ├─ ack/nack, return, throw ────────▶ ended   (written by the completer)
+ *     open ──┬─ transaction committed ──────────▶ ended        (store wrote it with the user's rows)
+ *            ├─ ack/nack in the user's own tx ──▶ unconfirmed  (counts if the user commits; checked after the handler)
+ *            ├─ ack/nack, return, throw ────────▶ ended        (written by the completer)
  *            ├─ timeout, hand-back ─────────────▶ ended
- *            └─ lease lost ─────────────────────▶ ended   (nothing may be written)
+ *            └─ lease lost ─────────────────────▶ ended        (nothing may be written)
  */
 export class Attempt implements LeaseRef {
   readonly jobId: string

@@ -2,11 +2,6 @@ import { type Alarm, createAlarm, type Notifier } from '../../core/notifier.ts'
 import type { ClaimedRecord, ClaimRequest, JobStore, NewJob } from '../job-store.ts'
 import type { ResolvedWorkerOptions } from './worker-options.ts'
 
-/**
- * Decides when to claim, and how much. After a full claim more jobs are likely, so the fetcher claims again as soon as
- * the worker has capacity. After a short claim it waits for a wake-up or the poll. A wake-up without capacity counts as
- * "more is likely". A claim in flight needs no wake-up: it checks the capacity again when it ends.
- */
 export interface FetcherParts {
   readonly store: Pick<JobStore, 'claim'>
   readonly options: ResolvedWorkerOptions
@@ -33,6 +28,11 @@ const limitedForMs = 5_000
 /** The fetcher claims nothing beyond this many unwritten verdicts: two full writes in flight and a third that waits. */
 const maxSettling = 3_000
 
+/**
+ * Decides when to claim, and how much. After a full claim more jobs are likely, so the fetcher claims again as soon as
+ * the worker has capacity. After a short claim it waits for a wake-up or the poll. A wake-up without capacity counts as
+ * "more is likely". A claim in flight needs no wake-up: it checks the capacity again when it ends.
+ */
 export class Fetcher {
   readonly #parts: FetcherParts
   readonly #kinds: readonly string[]

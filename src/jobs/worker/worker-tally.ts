@@ -20,7 +20,7 @@ export class Tally {
     return this.#events
   }
 
-  /** A verdict was isWritten, or its lease was lost. */
+  /** A verdict was written (`isWritten`), or its lease was lost. */
   settled(job: ClaimedRecord, verdict: Verdict, isWritten: boolean, error: unknown): void {
     if (!isWritten) this.lost(job)
     else if (verdict.state === 'completed') {

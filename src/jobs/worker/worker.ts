@@ -40,7 +40,10 @@ export interface Worker extends AsyncDisposable, EventSource<WorkerEvents> {
   readonly workerId: string
   /** The worker runs, and each of its loops made progress lately. */
   readonly ready: boolean
-  /** Running handlers, buffered jobs, and verdicts that are not yet written. */
+  /**
+   * `running`: used slots; a batch uses one, also while it is being filled. `buffered`: jobs that wait for a slot.
+   * `settling`: verdicts that are not yet written.
+   */
   readonly load: { readonly running: number; readonly buffered: number; readonly settling: number }
   /** `quiet`: an operator asked the worker to finish its running jobs and to claim no new ones. */
   readonly mode: 'new' | WorkerMode | 'stopped'

@@ -14,8 +14,8 @@ import { last, many, operation, type Result, run } from './procedure.ts'
 import { statement } from './statement.ts'
 
 /**
- * The rows of the workers of one namespace. One round trip renews all workers of a process: the store updates their
- * rows by key, then reads what operators want of each. A namespace has few workers, so lists and pruning need only the
+ * The rows of the workers of one namespace. Two calls renew all workers of a process: the first updates their rows by
+ * key, the second reads what operators want of each. A namespace has few workers, so lists and pruning need only the
  * primary key.
  */
 export function createWorkerStore(database: Database, namespace: string): WorkerStore {
@@ -62,6 +62,7 @@ const upsert = statement(
   },
   (d) => {
     const plain = [...Object.keys(fields), ...Object.keys(state)]
+    // If a program claims from several servers, each server writes the row.
     const isShared = `(old.via = 'http' AND new.via = 'http' AND old.lease_ends_at > new.seen_at)`
     return `${d.upsertWhen({
       into: '@fleet_worker',
@@ -74,8 +75,8 @@ const upsert = statement(
       when: `(old.session = new.session OR old.lease_ends_at <= new.seen_at
         OR (old.via = 'http' AND new.via <> 'http')
         OR (old.host = new.host AND old.pid = new.pid AND old.boot <> new.boot))`,
-      // First, because MariaDB assigns in this order. If a program claims from several servers, each server writes the
-      // row.
+      // `wanted`, `wanted_grace_ms` and `started_at` come first: they read the old `via` and the old lease, and MariaDB
+      // assigns in this order.
       set: {
         wanted: `CASE WHEN ${isShared} THEN old.wanted ELSE 'run' END`,
         wanted_grace_ms: `CASE WHEN ${isShared} THEN old.wanted_grace_ms ELSE NULL END`,
@@ -89,7 +90,7 @@ const upsert = statement(
 )
 
 const joinWorkers = operation({
-  name: 'list workers as members',
+  name: 'add the rows of workers',
   *procedure(namespace: string, workers: readonly NewWorker[], leaseMs: number) {
     if (workers.length === 0) return []
     // Of two workers with the same id, the first wins.

@@ -82,8 +82,8 @@ export const quietWorker: Route<{ params: IdParams; reply: FleetWorker }> = {
   ...route('jobs', 'quietWorker', 'POST /v1/workers/{id}/quiet', 'admin'),
   summary: 'For operators: let a worker finish what it runs and claim nothing more, until it is resumed.',
   description:
-    'The worker follows within two seconds, on any machine. A worker that is known by its claims over HTTP alone gets ' +
-    'no more jobs.',
+    'The worker follows within two seconds, on any machine; on Postgres within ten, if a wake-up is lost. A worker ' +
+    'that is known by its claims over HTTP alone gets no more jobs.',
   replies: { 200: workerSchema },
   problems: ['not_found', 'conflict'],
 }

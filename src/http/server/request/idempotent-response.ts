@@ -40,9 +40,17 @@ function keyNotAccepted(): SignalboxError {
   )
 }
 
+export interface KeyedRequest {
+  readonly caller: string
+  readonly key: string
+  readonly fingerprint: string
+}
+
 /**
- * A request with an Idempotency-Key whose effect no store can write together with the key: locks and guards may be in a
- * Redis, a report is many transactions, and nodes get messages over their sockets. A separate guard keeps such a key:
+ * Handles a request with an Idempotency-Key: calls `handle` once for a key and repeats its answer afterwards.
+ *
+ * No store can write the effect of such a request together with the key: locks and guards may be in a Redis, a report is
+ * many transactions, and nodes get messages over their sockets. So a separate guard keeps the key:
  *
  *     claim the key ──▶ the call ──▶ the answer, kept for a day
  *       │ used by another request: 422  └ the call threw, or the caller must ask again: the key is free again
@@ -51,16 +59,9 @@ function keyNotAccepted(): SignalboxError {
  *
  * If a server dies between effect and answer, the key stays in progress until the guard's lease ends. A repeated
  * request then runs as if it had no key: a repeated acquire finds its lock, and a repeated report is a duplicate.
- */
-export interface KeyedRequest {
-  readonly caller: string
-  readonly key: string
-  readonly fingerprint: string
-}
-
-/**
- * Calls `handle` once for a key and repeats its answer afterwards. `whenDown` says what happens when the guard store
- * does not answer. Requests for guards are handled without the key, because guards have their own policy for that.
+ *
+ * `whenDown` says what happens when the guard store does not answer. Requests for guards are handled without the key,
+ * because guards have their own policy for that.
  */
 export async function answerOnce(
   guards: GuardStore,

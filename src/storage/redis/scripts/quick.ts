@@ -3,9 +3,9 @@ import { plainFormat, plainTag } from './wait-queue.ts'
 
 /**
  * The short path for the most frequent steps: acquire, and release with success and without a result, on a recently
- * used wait queue with no waiter and only its row. It has the same effect as the rules (rules.ts and closing.ts) where
- * these have nothing to decide. It leaves every other step to them. The rules are defined only when a call needs them,
- * because that takes as long as several of these steps.
+ * used wait queue with no waiter and only its row. It has the same effect as the rules (rules.ts, and `closingText` in
+ * wait-queue.ts) where these have nothing to decide. It leaves every other step to them. The rules are defined only when
+ * a call needs them, because that takes as long as several of these steps.
  *
  * In a script, a command costs more than its effect. So one command reads the rows of all steps, and one the shards of
  * successive steps.

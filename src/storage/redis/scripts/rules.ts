@@ -1,7 +1,7 @@
 /**
- * The rules of a fair wait queue, in Lua. They follow src/locks/rules/rules.ts, function by function and in the same
- * order, and a random walk compares the two. The recovery grace (recovery.ts) is added here: during a grace there is no
- * new grant, and no lease expires.
+ * The rules of a fair wait queue, in Lua. They do the same as the methods of src/locks/rules/open-wait-queue.ts,
+ * in another order; steps.ts follows src/locks/rules/rules.ts. A random walk compares the two. The recovery grace
+ * (recovery.ts) is added here: during a grace there is no new grant, and no lease expires.
  */
 export const rulesText: string = `
 local leaseRanOut = '{"code":"lease_lost","message":"The holder’s lease ran out."}'

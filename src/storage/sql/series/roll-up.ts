@@ -27,10 +27,6 @@ import {
   totalColumns,
 } from './series-row.ts'
 
-/**
- * Merges rows and deletes old ones, as fleet/rules/series-plan.ts plans. The procedure locks the namespace's mark, so
- * one process at a time does it.
- */
 const selectFirstPart = statement(
   'series_first_part',
   { namespace: 'text' },
@@ -168,6 +164,10 @@ const deleteOld = statement(
 
 const pruneBatch = 2_000
 
+/**
+ * Merges rows and deletes old ones, as fleet/rules/series-plan.ts plans. The procedure locks the namespace's mark, so
+ * one process at a time does it.
+ */
 export const rollUpSeries: Operation<[namespace: string, keep: SeriesKeep], boolean> = operation({
   name: 'put series together',
   connectionGroup: 'waiting',
