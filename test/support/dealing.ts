@@ -8,24 +8,32 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const lanes: readonly RegExp[] = [/^test\/crashes\//, /^test\/(conformance|services)\//, /./]
 
 /**
- * Path prefixes of files that take ten seconds and more. Vitest starts the largest files first, and most of these are
- * small.
+ * Path prefixes of files that take ten seconds and more; of those that share processes, five and more, because they end
+ * the run. Vitest starts the largest files first, and most of these are small.
  */
 export const longOnes: readonly string[] = `
-  src/http/client/stream
-  test/cli/monitor test/cli/serve test/cli/workers
+  src/http/client/stream src/http/server/lingering-close src/jobs/worker/worker.
+  src/storage/sqlite/writing/writer-thread.
+  test/cli/lock test/cli/monitor test/cli/serve test/cli/workers
   test/conformance/backends- test/conformance/guards-walk test/conformance/locks-walk test/conformance/walk
   test/crashes/jobs/kills test/crashes/jobs/poison test/crashes/languages/ test/crashes/migrations
   test/dispatch/cluster/settings test/dispatch/cluster/stories test/dispatch/service/contention
-  test/dispatch/connections/connect-node. test/dispatch/connections/wire
+  test/dispatch/service/stop
   test/docs/pages
-  test/http/server/connections/connection-order test/http/server/faults/ test/http/server/fuzz/
-  test/http/server/handlers/monitor-problems test/http/server/handlers/overview test/http/server/handlers/workers
+  test/http/server/connections/connection-order test/http/server/connections/readiness
+  test/http/server/connections/streams test/http/server/connections/token-flood test/http/server/connections/upgrade
+  test/http/server/faults/ test/http/server/fuzz/
+  test/http/server/handlers/monitor-problems test/http/server/handlers/monitor-sending
+  test/http/server/handlers/overview test/http/server/handlers/workers
   test/http/server/security/injection test/http/server/security/slow-clients
+  test/locks/holding
   test/services/copy/directions test/services/dispatch/ test/services/faults/ test/services/fleet/series
-  test/services/injection test/services/jobs/dependencies test/services/jobs/events test/services/jobs/membership
-  test/services/jobs/search test/services/jobs/waiting test/services/jobs/waking test/services/jobs/working
-  test/services/monitor-secrets test/services/server/alerts test/services/server/token-waits
+  test/services/injection test/services/jobs/dependencies test/services/jobs/error-groups test/services/jobs/events
+  test/services/jobs/finishing test/services/jobs/idle test/services/jobs/membership test/services/jobs/postgres
+  test/services/jobs/remote test/services/jobs/search test/services/jobs/waiting test/services/jobs/waking
+  test/services/jobs/working test/services/locks/sql test/services/locks/stories
+  test/services/monitor-secrets test/services/server/alert test/services/server/scaling
+  test/services/server/token-waits
   test/work-queue/hooks`
   .trim()
   .split(/\s+/)
