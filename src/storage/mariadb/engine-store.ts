@@ -2,6 +2,7 @@ import type { SchemaWatch } from '../migration-plan.ts'
 import type { Positions } from '../sql/claim-positions.ts'
 import type { LimitedQueues } from '../sql/limited-queues.ts'
 import type { Calls } from './connection/calls.ts'
+import type { MariadbDatabase } from './connection/database.ts'
 import type { Pool } from './connection/pool.ts'
 
 /** The shared parts of this engine, for one namespace. */
@@ -9,6 +10,7 @@ export interface Store {
   readonly namespace: string
   readonly memory: Memory
   readonly tables: Tables
+  readonly database: MariadbDatabase
   /** For the store's own statements. */
   readonly calls: Calls
   /** For users' transactions. */
@@ -41,13 +43,7 @@ export interface Tables {
   readonly dead: string
   readonly cancel: string
   readonly control: string
-  readonly rate: string
-  readonly dependency: string
-  readonly jobLock: string
-  readonly progress: string
-  readonly log: string
   readonly attempt: string
-  readonly block: string
   readonly worker: string
   readonly requestKey: string
   readonly meta: string
@@ -62,13 +58,7 @@ export function qualifyTables(database: string): Tables {
     dead: of('job_dead'),
     cancel: of('job_cancel'),
     control: of('queue_control'),
-    rate: of('job_rate'),
-    dependency: of('job_dependency'),
-    jobLock: of('job_lock'),
-    progress: of('job_progress'),
-    log: of('job_log'),
     attempt: of('job_attempt'),
-    block: of('job_block'),
     worker: of('fleet_worker'),
     requestKey: of('request_key'),
     meta: of('signalbox_meta'),

@@ -62,7 +62,7 @@ export async function openMariadb(
   try {
     if (migrate) await migrator.up()
     requireSchema(await migrator.status())
-    const shared: Omit<Store, 'namespace' | 'memory'> = {
+    const shared: Omit<Store, 'namespace' | 'memory' | 'database'> = {
       tables,
       calls,
       users,
@@ -93,10 +93,11 @@ export async function openMariadb(
     const createStores = (name: string): Stores => {
       const store = {
         ...shared,
+        database,
         namespace: name,
         memory: { positions: new Positions(), idle: new Set<string>(), limited: new LimitedQueues() },
       }
-      const jobs = createMariadbJobs(store, database)
+      const jobs = createMariadbJobs(store)
       const adding = database.withJobs((call, added) => {
         const pinned = new PinnedCalls(call)
         return {
@@ -104,7 +105,7 @@ export async function openMariadb(
           committed: () => pinned.committed(),
         }
       })
-      const keyed = createKeyed(store, database, jobs)
+      const keyed = createKeyed(store, jobs)
       const notifier = notifiers.within(name)
       return {
         ...createSharedStores({

@@ -11,7 +11,6 @@ import {
 } from '../sql/request-keys.ts'
 import { begin, type Call, commit, PinnedCalls, type Statement } from './connection/calls.ts'
 import { nowMs } from './connection/clock.ts'
-import type { MariadbDatabase } from './connection/database.ts'
 import { errnoOf, isAnswerLost, lockedByOthers } from './connection/failures.ts'
 import { cutPieces } from './connection/packets.ts'
 import type { Store } from './engine-store.ts'
@@ -25,17 +24,12 @@ import { createMariadbJobs } from './jobs/jobs.ts'
  * The key's row is the lock. No lock wait is allowed there, so another call with the same key fails at once; it sees no
  * answer, so it knows that the first call is in progress. No other call ever sees a row without an answer.
  */
-export function createKeyed(
-  store: Store,
-  database: MariadbDatabase,
-  jobs: JobStore,
-): (key: RequestKey) => JobStore {
-  return (key) => createKeyedJobs(jobs, (method, args) => once({ store, database, key, method, args }))
+export function createKeyed(store: Store, jobs: JobStore): (key: RequestKey) => JobStore {
+  return (key) => createKeyedJobs(jobs, (method, args) => once({ store, key, method, args }))
 }
 
 interface KeyedCall {
   readonly store: Store
-  readonly database: MariadbDatabase
   readonly key: RequestKey
   readonly method: keyof JobStore
   readonly args: readonly unknown[]
@@ -58,7 +52,7 @@ async function perform(call: Call, keyed: KeyedCall, tries: number, state: Attem
     return decodeAnswer(kept)
   }
   const calls = new PinnedCalls(call)
-  const jobs = createMariadbJobs({ ...store, calls }, keyed.database)
+  const jobs = createMariadbJobs({ ...store, calls })
   try {
     const answer = await Reflect.apply(jobs[method] as () => Promise<unknown>, jobs, args)
     const ending = leavesKey(method, answer) ? keepAnswer(keyed, encodeAnswer(answer)) : [leaveNone(keyed)]
@@ -75,11 +69,7 @@ async function perform(call: Call, keyed: KeyedCall, tries: number, state: Attem
 }
 
 /** Begins with the key's row. Returns the stored answer, if any. */
-async function take(
-  call: Call,
-  { store, database, key }: KeyedCall,
-  tries: number,
-): Promise<string | undefined> {
+async function take(call: Call, { store, key }: KeyedCall, tries: number): Promise<string | undefined> {
   const { caller, key: name, fingerprint, keepMs } = key
   const insert: Statement = [
     // Overwrites an expired row. `expires_at` comes last, because the other assignments read it.
@@ -93,7 +83,7 @@ async function take(
     [store.namespace, caller, name, fingerprint, keepMs],
   ]
   const look = (before: readonly Statement[]) =>
-    database.runOn(call, findAnswer(store.namespace, key), true, before)
+    store.database.runOn(call, findAnswer(store.namespace, key), true, before)
   let kept: IdempotentResponse | undefined
   let isOurs = true
   try {

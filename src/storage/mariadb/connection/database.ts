@@ -8,7 +8,7 @@ import {
 } from '../../sql/procedure.ts'
 import { type Bound, Compiler, type Slot } from '../../sql/statement.ts'
 import { createMariadbDialect } from '../dialect.ts'
-import { toCallerTx } from './caller-transaction.ts'
+import { type CallerTx, toCallerTx } from './caller-transaction.ts'
 import { begin, type Call, type Calls, commit, type Statement } from './calls.ts'
 import { packStatements, sendAll } from './packets.ts'
 
@@ -22,7 +22,7 @@ export interface MariadbDatabaseOptions {
   readonly packetBytes: number
   readonly addJobs?: JobAdder<Call>
   /** Throws unless the caller's transaction is open, and on this store. */
-  checkTransaction(caller: Awaited<ReturnType<typeof toCallerTx>>): Promise<void>
+  checkTransaction(caller: CallerTx): Promise<void>
 }
 
 export class MariadbDatabase implements Database {
@@ -54,7 +54,12 @@ export class MariadbDatabase implements Database {
     args: Args,
     { tx, leaseMs, deadline = leaseDeadline(leaseMs) }: RunOptions = {},
   ): Promise<Answer> {
-    if (tx !== undefined) return this.#runInCallers(operation.procedure(...args), tx)
+    if (tx !== undefined) {
+      const caller = await toCallerTx(tx)
+      this.#options.calls.core.requireOpen()
+      await this.#options.checkTransaction(caller)
+      return this.runInCallers(caller, operation.procedure(...args))
+    }
     const { name, isRead = false, connectionGroup = 'core', upkeep } = operation
     if (upkeep && !(await this.run({ name, isRead: true, procedure: upkeep.isNeeded }, args)))
       return upkeep.otherwise
@@ -118,10 +123,8 @@ export class MariadbDatabase implements Database {
     return step.value
   }
 
-  async #runInCallers<Answer>(procedure: Procedure<Answer>, tx: unknown): Promise<Answer> {
-    const caller = await toCallerTx(tx)
-    this.#options.calls.core.requireOpen()
-    await this.#options.checkTransaction(caller)
+  /** Runs a procedure in the transaction of a caller, which the store has checked. */
+  async runInCallers<Answer>(caller: CallerTx, procedure: Procedure<Answer>): Promise<Answer> {
     let step = procedure.next()
     while (!step.done) {
       const parts = step.value.statements.map((bound) => this.encode(bound))

@@ -7,15 +7,24 @@ export function packStatements(
   statements: readonly Statement[],
   bytes: number,
 ): readonly (readonly Statement[])[] {
-  const packets: Statement[][] = []
+  return packItems(statements, sizeOf, bytes)
+}
+
+/** The same for any list of items. */
+export function packItems<Item>(
+  items: readonly Item[],
+  sizeOf: (item: Item) => number,
+  bytes: number,
+): readonly (readonly Item[])[] {
+  const packets: Item[][] = []
   let left = 0
-  for (const statement of statements) {
-    const size = sizeOf(statement)
+  for (const item of items) {
+    const size = sizeOf(item)
     if (size > left || packets.length === 0) {
       packets.push([])
       left = bytes
     }
-    packets.at(-1)!.push(statement)
+    packets.at(-1)!.push(item)
     left -= size
   }
   return packets
@@ -48,7 +57,8 @@ function sizeOf([sql, values]: Statement): number {
   return sql.length + valueSize(values)
 }
 
-function valueSize(value: unknown): number {
+/** At least the size that a value has when it is sent. Lists are the values of rows. */
+export function valueSize(value: unknown): number {
   // A character takes up to three bytes (a surrogate pair four), or two if it is escaped.
   if (typeof value === 'string') return 3 * value.length + 4
   if (!Array.isArray(value)) return 24

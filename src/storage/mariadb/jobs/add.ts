@@ -1,5 +1,6 @@
 import type { Added, NewJob } from '../../../jobs/index.ts'
-import { listDependencyRows } from '../../sql/dependencies/new-dependencies.ts'
+import { insertDependencies } from '../../sql/dependencies/new-dependencies.ts'
+import { run } from '../../sql/procedure.ts'
 import {
   type CallerTx,
   toCallerTx,
@@ -9,9 +10,9 @@ import {
 import { begin, type Call, commit, type Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import { errnoOf } from '../connection/failures.ts'
+import { packItems, sendAll, valueSize } from '../connection/packets.ts'
 import type { Store } from '../engine-store.ts'
 import { reclaim, reclaimThese } from './reclaim.ts'
-import { chunkBySize } from './settle.ts'
 
 /**
  * Adds jobs with one statement, or with a few in one transaction. The unique index decides which add was first, also
@@ -40,12 +41,12 @@ export function createAdd(
     // row.
     if (jobs.some(({ uniqueKey }) => uniqueKey !== null)) await reclaim(store, 1_000)
     const added: Added[] = []
-    for (const chunk of chunksOf(jobs, store.packetBytes)) {
+    // Bytes are sent as hexadecimal text.
+    for (const chunk of chunksOf(jobs, store.packetBytes / 2)) {
       const [sql, values] = encodeInsert(store, chunk, bytesBinder())
       added.push(...compare(chunk, (await caller.query(sql, values)) as { id: string }[]))
     }
-    for (const [sql, values] of encodeDependencies(store, jobs, added, bytesBinder))
-      await caller.query(sql, values)
+    await store.database.runInCallers(caller, run(...insertDependencies(store.namespace, jobs, added)))
     positions.added(jobs)
     return added
   }
@@ -83,22 +84,20 @@ function insert(store: Store, jobs: readonly NewJob[]): Promise<readonly Added[]
       const answers = await call.packet(statements)
       added.push(...compare(chunk, answers[statements[0] === begin ? 2 : 1] as { id: string }[]))
     }
-    if (isBlocked) await call.packet([...encodeDependencies(store, jobs, added, textBinder), commit])
+    if (isBlocked) {
+      const written = insertDependencies(store.namespace, jobs, added)
+      const statements = written.flatMap((bound) => store.database.encode(bound))
+      await sendAll(call, [...statements, commit], store.packetBytes)
+    }
     return added
   })
 }
 
-function chunksOf(jobs: readonly NewJob[], packetBytes: number): NewJob[][] {
-  return chunkBySize(
+function chunksOf(jobs: readonly NewJob[], packetBytes: number): readonly (readonly NewJob[])[] {
+  return packItems(
     jobs,
     ({ payload, queue, kind, uniqueKey, backoff, meta }) =>
-      payload.length +
-      queue.length +
-      kind.length +
-      (uniqueKey?.length ?? 0) +
-      (backoff?.length ?? 0) +
-      (meta?.length ?? 0) +
-      100,
+      valueSize([payload, queue, kind, uniqueKey, backoff, meta]) + 400,
     packetBytes,
   )
 }
@@ -108,38 +107,6 @@ function compare(jobs: readonly NewJob[], rows: readonly { id: string }[]): Adde
     const id = rows[index]!.id
     return { id, duplicate: id !== job.id }
   })
-}
-
-/** The number of rows that one statement writes; names are short. */
-const dependencyRows = 1_000
-
-/** The statements that write the dependencies of new jobs. */
-function encodeDependencies(
-  { tables, namespace }: Store,
-  jobs: readonly NewJob[],
-  added: readonly Added[],
-  createBinder: () => Binder,
-): readonly Statement[] {
-  const rows = listDependencyRows(jobs, added)
-  const dependencies = rows.dependencies.map(({ jobId, dependencyId }) => [namespace, jobId, dependencyId])
-  const locks = rows.locks.map(({ jobId, operation, resource, isCalled }) => [
-    ...[namespace, jobId, operation, resource, Number(isCalled)],
-  ])
-  const insert = (into: string, rows: readonly (readonly (string | number)[])[]): Statement[] => {
-    const statements: Statement[] = []
-    for (let from = 0; from < rows.length; from += dependencyRows) {
-      const { values, text } = createBinder()
-      const lines = rows
-        .slice(from, from + dependencyRows)
-        .map((row) => `(${row.map((value) => (typeof value === 'string' ? text(value) : value)).join(', ')})`)
-      statements.push([`INSERT INTO ${into} VALUES ${lines.join(', ')}`, values])
-    }
-    return statements
-  }
-  return [
-    ...insert(`${tables.dependency} (namespace, job_id, dependency_id)`, dependencies),
-    ...insert(`${tables.jobLock} (namespace, job_id, operation, resource, is_called)`, locks),
-  ]
 }
 
 /** How values are bound: as text in the store's sessions, as bytes in callers' sessions (see ack.ts). */

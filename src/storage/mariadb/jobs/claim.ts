@@ -2,7 +2,6 @@ import type { ClaimedRecord, ClaimRequest } from '../../../jobs/index.ts'
 import type { QueuePosition } from '../../sql/claim-positions.ts'
 import { begin, commit, type Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
-import type { MariadbDatabase } from '../connection/database.ts'
 import type { Store } from '../engine-store.ts'
 import { byOrder, handOut, type ReadyRow, readyColumns } from './hand-out.ts'
 import { toCancelled } from './history.ts'
@@ -14,10 +13,7 @@ import { lockOverdue, selectCancels, selectOverdue, takeBack } from './reclaim.t
  * kind comes first every second time, so that neither starves the other. The store remembers which queues have limits;
  * a claim that did not know it finds out on its way.
  */
-export function createClaim(
-  store: Store,
-  database: MariadbDatabase,
-): (request: ClaimRequest) => Promise<readonly ClaimedRecord[]> {
+export function createClaim(store: Store): (request: ClaimRequest) => Promise<readonly ClaimedRecord[]> {
   const { idle, limited } = store.memory
   const free = createFreeClaim(store)
 
@@ -28,8 +24,7 @@ export function createClaim(
     let claimed: readonly ClaimedRecord[] = []
     for (const queue of limited.inRotation(queues)) {
       if (claimed.length >= request.limit) break
-      const more = () =>
-        claimWithin(store, database, queue, { ...request, limit: request.limit - claimed.length })
+      const more = () => claimWithin(store, queue, { ...request, limit: request.limit - claimed.length })
       claimed = await andAlso(claimed, more)
     }
     return claimed

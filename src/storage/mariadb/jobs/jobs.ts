@@ -2,7 +2,6 @@ import type { JobStore, StoreTransaction, Verdict } from '../../../jobs/index.ts
 import { createJobReads } from '../../sql/job-reads.ts'
 import { createJobControl } from '../../sql/jobs/job-control.ts'
 import { endTransaction } from '../connection/caller-transaction.ts'
-import type { MariadbDatabase } from '../connection/database.ts'
 import { transact, transactAll } from '../connection/transact.ts'
 import type { Store } from '../engine-store.ts'
 import { createAdd } from './add.ts'
@@ -15,7 +14,8 @@ import { settle, settleIn } from './settle.ts'
 type Work = (tx: StoreTransaction) => Promise<Verdict>
 
 /** The JobStore of MariaDB. Each part is a file; all share the pools and the claims' positions. */
-export function createMariadbJobs(store: Store, database: MariadbDatabase): JobStore {
+export function createMariadbJobs(store: Store): JobStore {
+  const { database } = store
   const { positions } = store.memory
   const forget = () => store.calls.onCommit(() => positions.forget())
   /** Forgets the claims' positions after users' transactions, of which the store sees only the verdicts. */
@@ -32,7 +32,7 @@ export function createMariadbJobs(store: Store, database: MariadbDatabase): JobS
   }
   return {
     add: createAdd(store),
-    claim: createClaim(store, database),
+    claim: createClaim(store),
     renew: (leases, leaseMs) => renew(store, leases, leaseMs),
     settle: (verdicts) => settle(store, verdicts),
     settleIn: (tx, verdict) => settleIn(store, tx, verdict),

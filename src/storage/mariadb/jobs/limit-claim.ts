@@ -11,7 +11,6 @@ import {
 import { type Procedure, run } from '../../sql/procedure.ts'
 import type { Definition } from '../../sql/statement.ts'
 import { begin, type Call, commit, type Statement } from '../connection/calls.ts'
-import type { MariadbDatabase } from '../connection/database.ts'
 import { errnoOf } from '../connection/failures.ts'
 import type { Store } from '../engine-store.ts'
 import { byOrder, handOut, type ReadyRow, readyColumns } from './hand-out.ts'
@@ -37,12 +36,11 @@ const maxSweeps = 20
 
 export async function claimWithin(
   store: Store,
-  database: MariadbDatabase,
   queue: string,
   request: ClaimRequest,
 ): Promise<readonly ClaimedRecord[]> {
   const { calls, memory } = store
-  const claim = () => calls.run('claim jobs', (call) => claimLocked(store, database, call, queue, request))
+  const claim = () => calls.run('claim jobs', (call) => claimLocked(store, call, queue, request))
   // A call that already has a connection must not wait for another call that may need it.
   if (calls.isOne) return claim()
   return (await memory.limited.inTurn(queue, waitMs, claim)) ?? []
@@ -50,7 +48,6 @@ export async function claimWithin(
 
 async function claimLocked(
   store: Store,
-  database: MariadbDatabase,
   call: Call,
   queue: string,
   { kinds, workerId, leaseMs, limit }: ClaimRequest,
@@ -58,11 +55,11 @@ async function claimLocked(
   if (!(await lockQueue(store, call, queue))) return []
   await sweep(store, call, queue)
   const ask = { namespace: store.namespace, queue, kinds, limit }
-  const choice = await database.runOn(call, chooseLimited(ask, createReadHeads(kinds)), true)
+  const choice = await store.database.runOn(call, chooseLimited(ask, createReadHeads(kinds)), true)
   const locked = await lockReady(store, call, choice.ids, kinds)
   // Leaves out jobs that other transactions locked meanwhile.
   const starting = choice.starting(new Set(locked.map(({ id }) => id)))
-  const alongside = starting.flatMap((bound) => database.encode(bound))
+  const alongside = starting.flatMap((bound) => store.database.encode(bound))
   if (locked.length === 0) {
     await call.packet([...alongside, commit])
     return []

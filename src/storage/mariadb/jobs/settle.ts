@@ -6,6 +6,7 @@ import { toCallerTx, transactionRequired, wrongDatabase } from '../connection/ca
 import { begin, type Call, commit, type Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
 import { errnoOf } from '../connection/failures.ts'
+import { packItems, sendAll, valueSize } from '../connection/packets.ts'
 import type { Store } from '../engine-store.ts'
 import { type AckAnswer, decodeAckAnswer, encodeAck } from './ack.ts'
 import { carried, ending, findRelease, keepAttempts, leave } from './history.ts'
@@ -26,6 +27,8 @@ interface HeldRow {
 }
 
 const batch = 1_000
+/** More than the short values of a verdict need. */
+const rowBytes = 400
 
 export async function settle(store: Store, verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
   const written = new Array<boolean>(verdicts.length).fill(false)
@@ -116,15 +119,12 @@ async function write(
     else backs.push(bringBack(store, verdict))
   }
   const failed = verdicts.filter(leavesAttempt)
-  const attempts = chunkBySize(failed, ({ error }) => size(error), store.packetBytes)
+  const attempts = packItems(failed, ({ error }) => valueSize(error) + rowBytes, store.packetBytes)
   // Runs before the jobs leave the queue, and before retries change their start times.
   const statements: Statement[] = [...attempts.map((chunk) => keepAttempts(store, chunk)), ...backs]
   // A packet must not exceed the server's limit, and a result may have 256 KiB.
-  for (const chunk of chunkBySize(
-    ends,
-    ([{ result, error }]) => size(result) + size(error),
-    store.packetBytes,
-  )) {
+  const sizeOfEnd = ([{ result, error }]: (typeof ends)[number]) => valueSize([result, error]) + rowBytes
+  for (const chunk of packItems(ends, sizeOfEnd, store.packetBytes)) {
     const ids = chunk.map(([{ jobId }]) => jobId).sort()
     statements.push(
       [
@@ -159,14 +159,7 @@ async function write(
       ...(cancels.size === 0 ? leave(store, ids).slice(0, 1) : leave(store, ids)),
     )
   }
-  for (const chunk of chunkBySize(statements, ([, values]) => valuesSize(values), store.packetBytes).slice(
-    0,
-    -1,
-  )) {
-    await call.packet(chunk)
-    statements.splice(0, chunk.length)
-  }
-  await call.packet([...statements, commit])
+  await sendAll(call, [...statements, commit], store.packetBytes)
 }
 
 function markDead({ tables, namespace }: Store, ids: readonly string[]): readonly Statement[] {
@@ -203,39 +196,6 @@ function bringBack({ tables, namespace }: Store, verdict: Verdict): Statement {
       verdict.jobId,
     ],
   ]
-}
-
-function size(text: string | null): number {
-  return text === null ? 0 : text.length
-}
-
-function valuesSize(values: readonly unknown[]): number {
-  let sum = 500
-  for (const value of values) {
-    if (typeof value === 'string') sum += value.length
-    else if (Array.isArray(value)) sum += valuesSize(value)
-  }
-  return sum
-}
-
-/** Splits a list so that each part fits. A character may take four bytes, or be escaped. */
-export function chunkBySize<Item>(
-  items: readonly Item[],
-  sizeOf: (item: Item) => number,
-  packetBytes: number,
-): Item[][] {
-  const chunks: Item[][] = []
-  let room = 0
-  for (const item of items) {
-    const bytes = 4 * (sizeOf(item) + 100)
-    if (chunks.length === 0 || bytes > room) {
-      chunks.push([])
-      room = packetBytes
-    }
-    room -= bytes
-    chunks.at(-1)!.push(item)
-  }
-  return chunks
 }
 
 /** Implements JobStore.settleIn: writes in the caller's transaction. */

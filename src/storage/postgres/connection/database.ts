@@ -121,18 +121,23 @@ export class PostgresDatabase implements Database {
     const client = await requireTransaction(tx)
     return inCallers(async () => {
       await this.#requireThisStore(client)
-      let step = procedure.next()
-      while (!step.done) {
-        const results: Result[] = []
-        for (const bound of step.value.statements) {
-          const { text, slots } = this.#compiler.compile(bound)
-          // Without a name: the store prepares no statements on a caller's connection.
-          results.push(toResult(await client.query<QueryResultRow>(text, bindAll(slots, bound))))
-        }
-        step = procedure.next(results)
-      }
-      return step.value
+      return this.runOnCallers(client, procedure)
     })
+  }
+
+  /** Runs a procedure in the transaction of a caller, which the store has checked. */
+  async runOnCallers<Answer>(client: Runner, procedure: Procedure<Answer>): Promise<Answer> {
+    let step = procedure.next()
+    while (!step.done) {
+      const results: Result[] = []
+      for (const bound of step.value.statements) {
+        const { text, slots } = this.#compiler.compile(bound)
+        // Without a name: the store prepares no statements on a caller's connection.
+        results.push(toResult(await client.query<QueryResultRow>(text, bindAll(slots, bound))))
+      }
+      step = procedure.next(results)
+    }
+    return step.value
   }
 
   /** Checks the database of a caller's connection once: it cannot change. */

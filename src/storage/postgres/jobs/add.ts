@@ -1,5 +1,4 @@
 import type { Added, NewJob } from '../../../jobs/index.ts'
-import { listDependencyRows } from '../../sql/dependencies/new-dependencies.ts'
 import { limitKeyOf } from '../../sql/limit-plan.ts'
 import { between, nowMs, perSchema, repeated, type Statement, sparse } from '../connection/statement.ts'
 
@@ -9,8 +8,7 @@ import { between, nowMs, perSchema, repeated, type Statement, sparse } from '../
  * of the statement may not show the holder, if the holder was written or freed meanwhile. Then the caller repeats the
  * add.
  *
- * Jobs that depend on others are added as `waiting`. A second statement adds the dependencies of the jobs that were
- * written.
+ * Jobs that depend on others are added as `waiting`. The caller then adds the dependencies of the jobs that were written.
  */
 export interface AddStatements {
   readonly plain: Statement
@@ -22,7 +20,6 @@ export interface AddStatements {
   readonly unique: Statement
   /** Like `unique`, for lists in which some jobs depend on others. */
   readonly blocked: Statement
-  readonly dependencies: Statement
 }
 
 /** The answer of `unique` for each job. */
@@ -95,17 +92,6 @@ FROM (SELECT ${nowMs} AS now) clock,
       text: unique(
         `CASE WHEN ($16::boolean[])[g.nr] THEN 'waiting' WHEN g.run_at <= g.now THEN 'ready' ELSE 'scheduled' END`,
       ),
-    },
-    dependencies: {
-      name: 'sb_add_dependencies',
-      text: `
-WITH dependency AS (
-  INSERT INTO ${s}.job_dependency (namespace, job_id, dependency_id, is_met)
-  SELECT $1, n.job_id, n.dependency_id, false FROM unnest($2::text[], $3::text[]) n (job_id, dependency_id)
-)
-INSERT INTO ${s}.job_lock (namespace, job_id, operation, resource, ask_no, is_called, tended_until)
-SELECT $1, k.job_id, k.operation, k.resource, 1, k.is_called, 0
-FROM unnest($4::text[], $5::text[], $6::text[], $7::boolean[]) k (job_id, operation, resource, is_called)`,
     },
   }
 })
@@ -219,25 +205,6 @@ export function isOneStatement(jobs: readonly NewJob[]): boolean {
 
 function isBlocked({ dependsOn }: NewJob): boolean {
   return dependsOn !== null && dependsOn !== undefined
-}
-
-/** The values of `dependencies`; undefined if no written job depends on anything. */
-export function dependencyValues(
-  namespace: string,
-  jobs: readonly NewJob[],
-  answers: readonly Added[],
-): unknown[] | undefined {
-  const { dependencies, locks } = listDependencyRows(jobs, answers)
-  if (dependencies.length === 0 && locks.length === 0) return undefined
-  return [
-    namespace,
-    dependencies.map(({ jobId }) => jobId),
-    dependencies.map(({ dependencyId }) => dependencyId),
-    locks.map(({ jobId }) => jobId),
-    locks.map(({ operation }) => operation),
-    locks.map(({ resource }) => resource),
-    locks.map(({ isCalled }) => isCalled),
-  ]
 }
 
 /**

@@ -1,6 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { PoolClient } from 'pg'
 import { SignalboxError } from '../../../core/errors.ts'
 import type { Added, NewJob } from '../../../jobs/index.ts'
+import { insertDependencies } from '../../sql/dependencies/new-dependencies.ts'
+import { run } from '../../sql/procedure.ts'
 import { inCallers, wrongDatabase } from '../connection/caller-transaction.ts'
 import { sqlState } from '../connection/failures.ts'
 import { inOnePacket } from '../connection/pipeline.ts'
@@ -10,7 +13,6 @@ import type { CarriedWakeUp } from '../notifier.ts'
 import {
   type AddRow,
   addStatements,
-  dependencyValues,
   isOneStatement,
   type PlainAdd,
   plainAdd,
@@ -113,8 +115,8 @@ interface UniqueAttempt {
 }
 
 async function tryUnique(
-  { sender, namespace, schemaName }: Scope,
-  client: Runner,
+  { sender, namespace, schemaName, database }: Scope,
+  client: PoolClient,
   jobs: readonly NewJob[],
   isFirst: boolean,
 ): Promise<UniqueAttempt> {
@@ -126,8 +128,8 @@ async function tryUnique(
   const lapsed = isFirst ? lapsedOf(rows) : []
   const isWhole = lapsed.length === 0 && answers.every((answer) => answer !== undefined)
   if (!isWhole) return { answers: undefined, lapsed }
-  const dependencies = dependencyValues(namespace, jobs, answers as readonly Added[])
-  if (dependencies) await sender.send(client, statements.dependencies, dependencies)
+  const dependencies = insertDependencies(namespace, jobs, answers as readonly Added[])
+  await database.runWithin(client, run(...dependencies))
   return { answers: answers as readonly Added[], lapsed }
 }
 
@@ -143,8 +145,8 @@ export async function addIn(
   for (let tries = 0; tries < 20; tries++) {
     const open = jobs.flatMap((job, nr) => (answers[nr] === undefined ? [{ job, nr }] : []))
     if (open.length === 0) {
-      const dependencies = dependencyValues(namespace, jobs, answers as readonly Added[])
-      if (dependencies) await inCallers(() => client.query(statements.dependencies.text, dependencies))
+      const dependencies = insertDependencies(namespace, jobs, answers as readonly Added[])
+      await inCallers(() => scope.database.runOnCallers(client, run(...dependencies)))
       return answers as readonly Added[]
     }
     const some = open.map(({ job }) => job)

@@ -1,12 +1,14 @@
 import type { SQLInputValue } from 'node:sqlite'
+import type { Added, NewJob } from '../../../jobs/index.ts'
 import type { Database, RunOptions } from '../../sql/database.ts'
-import { finish, type Operation, type Procedure, type Result } from '../../sql/procedure.ts'
+import { insertDependencies } from '../../sql/dependencies/new-dependencies.ts'
+import { finish, type Operation, type Procedure, type Result, run } from '../../sql/procedure.ts'
 import { type Bound, type Compiled, Compiler, type Slot } from '../../sql/statement.ts'
 import { sqliteDialect } from '../dialect.ts'
-import { addJobs } from '../jobs/add.ts'
+import { insertJobs } from '../jobs/add.ts'
 import type { SqliteTransactions } from '../jobs/jobs.ts'
 import type { Writer } from '../writing/writes.ts'
-import { type Connection, readNow } from './connection.ts'
+import { type Connection, type Moment, readNow } from './connection.ts'
 import type { Reader } from './reader.ts'
 
 /** Runs shared operations on SQLite: writes go to the write queue by name, reads to the reader. */
@@ -84,6 +86,15 @@ export function runHere<Answer>(connection: Connection, procedure: Procedure<Ans
       throw new Error('A step that was marked as the last was followed by one that writes.')
   }
   return step.value
+}
+
+/** Adds jobs in the connection's current transaction, and writes what they wait for. */
+export function addJobs(moment: Moment, jobs: readonly NewJob[]): readonly Added[] {
+  const { connection, namespace, now } = moment
+  const added = insertJobs(moment, jobs)
+  if (jobs.some(({ dependsOn }) => dependsOn))
+    runHere(connection, run(...insertDependencies(namespace, jobs, added)), now)
+  return added
 }
 
 function isRead(bound: Bound): boolean {

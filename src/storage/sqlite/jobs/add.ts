@@ -1,12 +1,11 @@
 import type { Added, NewJob } from '../../../jobs/index.ts'
-import { listDependencyRows } from '../../sql/dependencies/new-dependencies.ts'
 import { limitKeyOf } from '../../sql/limit-plan.ts'
 import type { Moment } from '../connection/connection.ts'
 import { takeBackIfLapsed } from './reclaim.ts'
 
-/** Writes new jobs in the caller's transaction. If a live job has the same unique key, the answer is that job. */
-export function addJobs(moment: Moment, jobs: readonly NewJob[]): readonly Added[] {
-  const added = jobs.map((job) => {
+/** Writes new jobs in the open transaction. If a live job has the same unique key, the answer is that job. */
+export function insertJobs(moment: Moment, jobs: readonly NewJob[]): readonly Added[] {
+  return jobs.map((job) => {
     // Most unique keys are free. Search for the job with the key only after the index reports a conflict.
     if (insertJob(moment, job)) return { id: job.id, duplicate: false }
     const holder = findHolder(moment, job.queue, job.uniqueKey!)
@@ -14,38 +13,10 @@ export function addJobs(moment: Moment, jobs: readonly NewJob[]): readonly Added
     insertJob(moment, job)
     return { id: job.id, duplicate: false }
   })
-  if (jobs.some(({ dependsOn }) => dependsOn)) insertDependencies(moment, jobs, added)
-  return added
-}
-
-function insertDependencies(
-  { connection, namespace }: Moment,
-  jobs: readonly NewJob[],
-  added: readonly Added[],
-): void {
-  const { dependencies, locks } = listDependencyRows(jobs, added)
-  for (const { jobId, dependencyId } of dependencies) {
-    connection.run(
-      'INSERT INTO job_dependency (namespace, job_id, dependency_id) VALUES (?1, ?2, ?3)',
-      namespace,
-      jobId,
-      dependencyId,
-    )
-  }
-  for (const { jobId, operation, resource, isCalled } of locks) {
-    connection.run(
-      'INSERT INTO job_lock (namespace, job_id, operation, resource, is_called) VALUES (?1, ?2, ?3, ?4, ?5)',
-      namespace,
-      jobId,
-      operation,
-      resource,
-      Number(isCalled),
-    )
-  }
 }
 
 /** Finds the live job with this key. If its last lease expired, the job is dead and is taken back first. */
-export function findHolder(moment: Moment, queue: string, uniqueKey: string): string | undefined {
+function findHolder(moment: Moment, queue: string, uniqueKey: string): string | undefined {
   const { connection, namespace } = moment
   const sql = 'SELECT id FROM job_queue WHERE namespace = ?1 AND queue = ?2 AND unique_key = ?3'
   const holder = connection.get<{ id: string }>(sql, namespace, queue, uniqueKey)
