@@ -31,7 +31,6 @@ import {
   resolveRef,
 } from './once-options.ts'
 import { type OnceEvents, type OnceStats, OnceTally } from './once-tally.ts'
-
 import { type ChangeEvent, eventId, resolveSighting, type SeenOptions, type Sighting } from './window.ts'
 
 /**

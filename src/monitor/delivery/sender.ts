@@ -180,8 +180,6 @@ function channelOf(payload: unknown): string {
 export interface TestSendParts {
   readonly outbound: Pick<Outbound, 'send'>
   readonly parseChannel: (config: unknown) => Channel
-  /** The time in signatures. @default Date.now */
-  readonly now?: () => number
 }
 
 /** The result of a test. `reason` is the error, without secrets. */
@@ -198,7 +196,7 @@ export interface TestSendAnswer {
  */
 export async function sendTest(
   config: unknown,
-  { outbound, parseChannel, now = Date.now }: TestSendParts,
+  { outbound, parseChannel }: TestSendParts,
 ): Promise<TestSendAnswer> {
   let channel: Channel
   try {
@@ -210,7 +208,7 @@ export async function sendTest(
   const { shown, robots } = channel
   for (const [index, robot] of robots.entries()) {
     const which = robots.length === 1 ? '' : `robot ${index + 1} of ${robots.length}: `
-    for (const request of channel.compose(composeTest(createId(), now()), robot, now())) {
+    for (const request of channel.compose(composeTest(createId(), Date.now()), robot, Date.now())) {
       const verdict = channel.judge(await outbound.send(request))
       if (verdict.kind !== 'sent') return { ok: false, reason: `${which}${verdict.reason}`, shown }
     }
