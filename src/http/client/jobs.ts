@@ -109,8 +109,12 @@ export interface SchedulesClient extends Omit<Schedules, 'set'> {
 
 export function createJobsClient(client: Pick<Client, 'call'>, timeoutMs: number): JobsClient {
   return {
-    ...createBulkClient(client),
     schedules: createSchedulesClient(client),
+
+    bulk: ((body) => client.call(api.bulkJobs, { body })) as BulkVerbs['bulk'],
+    bulkOperation: (id) => orUndefined('not_found', client.call(api.getBulkOperation, { params: { id } })),
+    bulkOperations: async (query = {}) => (await client.call(api.listBulkOperations, { query })).items,
+    cancelBulk: (id) => client.call(api.cancelBulkOperation, { params: { id } }),
 
     add: async (kind, payload, options = {}) =>
       (await client.call(api.addJobs, {
@@ -202,18 +206,6 @@ const pruneMs = 120_000
 /** The longest page of `limit` jobs: payload and result of 256 KiB each, and an error with its stack. */
 function pageBytes(limit: number): number {
   return 65_536 + Math.min(500, Math.max(1, Math.floor(limit) || 1)) * 655_360
-}
-
-function createBulkClient(client: Pick<Client, 'call'>): BulkClient {
-  const verbs = {
-    bulk: (body: api.BodyOf<typeof api.bulkJobs>) => client.call(api.bulkJobs, { body }),
-    bulkOperation: (id: string) =>
-      orUndefined('not_found', client.call(api.getBulkOperation, { params: { id } })),
-    bulkOperations: async (query: api.QueryOf<typeof api.listBulkOperations> = {}) =>
-      (await client.call(api.listBulkOperations, { query })).items,
-    cancelBulk: (id: string) => client.call(api.cancelBulkOperation, { params: { id } }),
-  }
-  return verbs as BulkClient
 }
 
 function createSchedulesClient(client: Pick<Client, 'call'>): SchedulesClient {

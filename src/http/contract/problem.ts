@@ -37,12 +37,12 @@ export function problemOf(error: SignalboxError): Problem {
 
 /** Other details do not leave the process that threw the error. */
 function placeOf(error: SignalboxError): Problem['details'] {
-  const told = places.flatMap((name): readonly (readonly [string, string | number])[] => {
+  const known = places.flatMap((name): readonly (readonly [string, string | number])[] => {
     const value = error.details[name]
     if (typeof value === 'number') return [[name, value]]
     return typeof value === 'string' ? [[name, value.slice(0, maxPlace)]] : []
   })
-  return told.length === 0 ? undefined : Object.fromEntries(told)
+  return known.length === 0 ? undefined : Object.fromEntries(known)
 }
 
 /**

@@ -31,7 +31,7 @@ export function encodeComment(text = ''): string {
   return `: ${oneLine('comment', text)}\n\n`
 }
 
-/** The text that tells a reader how long to wait before it connects again. */
+/** The text that sets how long a reader waits before it reconnects. */
 export function encodeRetry(retryMs: number): string {
   return `retry: ${Math.max(0, Math.round(retryMs))}\n\n`
 }

@@ -295,14 +295,14 @@ const maxNoting = 8
  * call, and then drops them: nothing depends on them, and newer progress follows.
  */
 export function createRemoteLogs(client: Client): AttemptLogStore {
-  async function tell({ jobId, token, attempt, progress, logs }: AttemptLogUpdate): Promise<void> {
+  async function send({ jobId, token, attempt, progress, logs }: AttemptLogUpdate): Promise<void> {
     const plain = JSON.stringify({ token, attempt, logs })
     const body = progress === null ? plain : `${plain.slice(0, -1)},"progress":${progress}}`
     await client.call(logJob, { params: { id: jobId }, body: new JsonText(body) })
   }
   return {
     async add(updates) {
-      await inParallel(updates, maxNoting, (note) => tell(note).catch(() => undefined))
+      await inParallel(updates, maxNoting, (update) => send(update).catch(() => undefined))
     },
     async progress(jobIds) {
       const jobs = await inParallel(jobIds, maxNoting, (id) => client.jobs.find(id))

@@ -118,7 +118,7 @@ export function createRemoteOnce(client: Client): RemoteOnce {
       return wire.claimMany({ keys, ...sendable('claimMany', options) })
     },
     async done(key, token, result, options = {}) {
-      // What JSON would bend on its way is refused here, as it would be there.
+      // Refuses values that JSON would change, as in process.
       encodeJson('result', result)
       return wire.done({ key, token, result, ...sendable('done', options) })
     },
@@ -186,7 +186,7 @@ export function createRemoteDispatch(client: Client): RemoteDispatch {
   return {
     ...wire,
     async submit(options) {
-      // What JSON would bend on its way is refused here, as it would be there.
+      // Refuses values that JSON would change, as in process.
       encodeJson('payload', objectOf('submit', options).payload)
       return wire.submit(options)
     },

@@ -17,13 +17,12 @@ import {
 } from './background/namespace-workers.ts'
 import { createServerUpkeep } from './background/server-upkeep.ts'
 import { createHandlers } from './handlers/index.ts'
-import type { JobMeterPart } from './handlers/jobs.ts'
 import { rootRoute } from './handlers/system.ts'
 import { AuditTrail } from './log/audit-trail.ts'
 import { createRefusals, type Refusals } from './log/log.ts'
 import { slowWaitsLine } from './log/log-line.ts'
 import { createClockWatch, createHealth } from './metrics/health.ts'
-import { createMetrics, createRequestMeter, type Metrics, type RequestMeter } from './metrics/metrics.ts'
+import { createMetrics, createRequestMeter } from './metrics/metrics.ts'
 import { createOverviews } from './metrics/overview.ts'
 import { queueCountsOf } from './metrics/queue-counts.ts'
 import { Spaces } from './namespace-services.ts'
@@ -71,7 +70,7 @@ export interface ServiceParts extends ResolvedServiceOptions {
   hosts(): ReadonlySet<string> | undefined
 }
 
-/** How long the dispatchers may still look for namespaces when the server stops. */
+/** How long a search for namespaces with tasks may continue when the server stops. */
 const lookGraceMs = 1_000
 
 /** Codes of failures of the store. */
@@ -156,7 +155,7 @@ export function createService(parts: ServiceParts): Service {
     admission,
     handlers: createHandlers({
       tokens: authenticator.tokens,
-      meter: meterWaitingClaims(metrics, requestMeter),
+      measureWait,
       system: { health, metrics },
       overviews: createOverviews({
         ...{ served, spaces, health },
@@ -218,6 +217,18 @@ export function createService(parts: ServiceParts): Service {
   })
   const bulkWorkers = createBulkWorkers({ served, redactor, onLoopEvent, onAuditFailed })
   const dispatchers = createDispatchers({ served, spaces, onLoopEvent })
+
+  /** The time in which a claim waits for a job is not time blocked by other work. */
+  async function measureWait<Result>(wait: () => Promise<Result>): Promise<Result> {
+    metrics.claimWaits()
+    requestMeter.pause()
+    try {
+      return await wait()
+    } finally {
+      metrics.claimWaited()
+      requestMeter.resume()
+    }
+  }
 
   function onAuditFailed(action: string, error: unknown): void {
     metrics.auditFailed()
@@ -306,20 +317,6 @@ export function createService(parts: ServiceParts): Service {
       await streams.close()
       await authenticator[Symbol.asyncDispose]()
       await spaces[Symbol.asyncDispose]()
-    },
-  }
-}
-
-/** Tells the meters when a claim waits for a job: this time is not time blocked by other work. */
-function meterWaitingClaims(metrics: Metrics, requests: RequestMeter): JobMeterPart {
-  return {
-    claimWaits() {
-      metrics.claimWaits()
-      requests.pause()
-    },
-    claimWaited() {
-      metrics.claimWaited()
-      requests.resume()
     },
   }
 }

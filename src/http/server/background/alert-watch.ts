@@ -11,8 +11,8 @@ import { queueCountsOf } from '../metrics/queue-counts.ts'
 import type { Space, Spaces } from '../namespace-services.ts'
 
 /**
- * Watches a namespace for its alerts, while a subscription wants them. Every server looks; the monitor takes one report of each
- * round, so an alert is notified once. What the rules need is read with a few statements.
+ * Watches a namespace for alerts while a subscription wants them. Every server looks, but the monitor takes one report
+ * of each round, so it notifies an alert once. The server reads the facts for the rules with a few statements.
  */
 export function createAlertWatch(
   parts: { readonly served: Pick<Served, 'time'>; readonly spaces: Spaces },
@@ -45,7 +45,7 @@ function roundOf(now: number, everyMs: number): string {
 const maxWorkers = 500
 const maxSchedules = 500
 const maxLocks = 500
-/** Locks whose waiters are looked at. */
+/** How many wait queues the server reads. */
 const maxInspected = 50
 
 async function gatherFacts(space: Space, served: Pick<Served, 'time'>): Promise<AlertFacts> {

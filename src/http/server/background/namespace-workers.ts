@@ -125,7 +125,7 @@ export function createSenders({ served, spaces, onLoopEvent, onSendingTrouble }:
   const past = new Map<string, Counts>()
 
   /** A notification that waits for a key is tried repeatedly, so each subscription is reported once. */
-  function troubleReporter(namespace: string): (trouble: SendingTrouble) => void {
+  function reportOnce(namespace: string): (trouble: SendingTrouble) => void {
     const sealed = new Set<string>()
     return (trouble) => {
       const isKnown = trouble.kind === 'sealed' && sealed.has(trouble.subscriptionId)
@@ -141,7 +141,7 @@ export function createSenders({ served, spaces, onLoopEvent, onSendingTrouble }:
       // A separate reference: the namespace's services stay while the sender works.
       const space = spaces.enter(namespace)
       try {
-        const sender = space.monitor.sender({ onTrouble: troubleReporter(namespace) })
+        const sender = space.monitor.sender({ onTrouble: reportOnce(namespace) })
         present.set(namespace, () => sender.counts())
         return {
           start: () => sender.start(),

@@ -4,7 +4,7 @@ import type { Handler } from '../call.ts'
 import type { Overviews } from '../metrics/overview.ts'
 import type { Redactor } from '../request/redact-job.ts'
 import { dispatchHandlers } from './dispatch.ts'
-import { bulkHandlers, type JobMeterPart, jobHandlers, logHandlers, scheduleHandlers } from './jobs.ts'
+import { bulkHandlers, jobHandlers, logHandlers, type MeasureWait, scheduleHandlers } from './jobs.ts'
 import { lockHandlers, onceHandlers } from './locks.ts'
 import { alertHandlers, monitorHandlers } from './monitor.ts'
 import {
@@ -23,7 +23,7 @@ import { workerHandlers } from './workers.ts'
 /** The services that handlers use. */
 export interface HandlerParts {
   readonly tokens: Tokens
-  readonly meter: JobMeterPart
+  readonly measureWait: MeasureWait
   readonly system: SystemParts
   readonly overviews: Overviews
   /** Called with the namespace in which a bulk operation began. */
@@ -35,7 +35,7 @@ export interface HandlerParts {
 /** Creates all handlers, by route id. Each handler has the types of its route; the result drops these types. */
 export function createHandlers(parts: HandlerParts): Readonly<Record<string, Handler>> {
   const all = {
-    ...jobHandlers(parts.meter),
+    ...jobHandlers(parts.measureWait),
     ...bulkHandlers(parts.bulkBegun),
     ...logHandlers,
     ...scheduleHandlers(parts.redactor),

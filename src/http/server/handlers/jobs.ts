@@ -16,7 +16,6 @@ import {
 import type * as wire from '../../contract/index.ts'
 import type { Call, SomeHandlers } from '../call.ts'
 import { hidden } from '../log/log-line.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import { queueCountsOf } from '../metrics/queue-counts.ts'
 import { addSealed } from '../request/given-ids.ts'
 import { required } from '../request/problem.ts'
@@ -26,14 +25,14 @@ import { createJobFeed, createQueueFeed } from '../streams/row-feeds.ts'
 /** The longest that a claim may wait for a job. */
 const maxWaitMs = 60_000
 
-/** Counts waiting claims. */
-export type JobMeterPart = Pick<Metrics, 'claimWaits' | 'claimWaited'>
+/** Runs the wait of a claim for a job, and counts it. */
+export type MeasureWait = <Result>(wait: () => Promise<Result>) => Promise<Result>
 
 /**
  * Handlers of jobs. A body holds the arguments and options of the service in one object, so a handler does little but
  * destructure it. The service checks what the schema cannot express.
  */
-export function jobHandlers(meter: JobMeterPart): SomeHandlers {
+export function jobHandlers(measureWait: MeasureWait): SomeHandlers {
   return {
     async addJobs({ body, jobs, space }) {
       const list = (Array.isArray(body) ? body : [body]) as readonly JobToAdd[]
@@ -62,7 +61,7 @@ export function jobHandlers(meter: JobMeterPart): SomeHandlers {
       workers.seen(options, waits)
       const items = await (waits === 0
         ? claimAtOnce(call, options)
-        : claimInQueue(call, options, waits, meter))
+        : measureWait(() => claimInQueue(call, options, waits)))
       workers.claimed(options.workerId, items)
       const wanted = workers.wanted(options.workerId)
       return { body: { items, cursor: null, ...(wanted === 'run' ? {} : { wanted }) } }
@@ -209,7 +208,6 @@ async function claimInQueue(
   call: Call<{ body: wire.ClaimBody }>,
   options: ClaimOptions,
   waitMs: number,
-  meter: JobMeterPart,
 ): Promise<readonly ClaimedJob[]> {
   const { jobs, space, signal } = call
   const { queues = ['default'], kinds } = options
@@ -217,14 +215,9 @@ async function claimInQueue(
   const { jobs: unkeyed } = space
   const giveBack = (given: readonly ClaimedJob[]) => handBack(call, unkeyed, given)
   const request = { queues, kinds, giveBack }
-  meter.claimWaits()
-  try {
-    return await space.longPollClaims.wait(request, waitMs, signal, async () =>
-      isQuiet(call) ? [] : jobs.claim(options),
-    )
-  } finally {
-    meter.claimWaited()
-  }
+  return space.longPollClaims.wait(request, waitMs, signal, async () =>
+    isQuiet(call) ? [] : jobs.claim(options),
+  )
 }
 
 /** A page ends early when it reaches this many characters. The cursor points to the next page. */

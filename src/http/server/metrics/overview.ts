@@ -241,13 +241,11 @@ export async function findWorkerProblems(
     }
     if (running > 0 || !isStill(`queue ${queue}`, oldestReadyAt!)) continue
     queues.add(queue)
-    problems.push({
-      ...{ kind: 'no_worker', subject: queue, count: ready, since: oldestReadyAt },
-      detail:
-        listed.length === 0
-          ? 'No live worker takes this queue. Start one.'
-          : `No worker takes this queue: all its ${listed.length} workers are quiet or stopping. Resume one, or start one.`,
-    })
+    const detail =
+      listed.length === 0
+        ? 'No live worker takes this queue. Start one.'
+        : `No worker takes this queue: all its ${listed.length} workers are quiet or stopping. Resume one, or start one.`
+    problems.push(problem('no_worker', queue, ready, { since: oldestReadyAt, detail }))
   }
   return { problems, queues }
 
@@ -261,10 +259,10 @@ export async function findWorkerProblems(
     return ready
       .filter(({ kind, oldestAt }) => !kinds.has(kind) && now - oldestAt > behindMs)
       .filter(({ kind, oldestAt }) => isStill(`kind ${JSON.stringify([queue, kind])}`, oldestAt))
-      .map(({ kind, count, oldestAt }) => ({
-        ...{ kind: 'unknown_kind', subject: kind, count, since: oldestAt },
-        detail: `No live worker of the queue "${queue}" has a handler for this kind. Start one that has, or cancel the jobs.`,
-      }))
+      .map(({ kind, count, oldestAt: since }) => {
+        const detail = `No live worker of the queue "${queue}" has a handler for this kind. Start one that has, or cancel the jobs.`
+        return problem('unknown_kind', kind, count, { since, detail })
+      })
   }
 }
 
