@@ -2,8 +2,8 @@ import type TypeBox from 'typebox'
 import type { Static, TObject, TProperties, TSchema, TUnsafe } from 'typebox'
 
 /**
- * JSON Schemas with the TypeScript types that they describe. Each type has a schema beside it. `schemaFor` does not
- * compile if the two differ, so neither can be changed alone.
+ * JSON Schemas with the TypeScript types that they describe. A route names its types once; its schemas do not compile
+ * if they describe others, so neither can be changed alone.
  */
 declare const described: unique symbol
 export type Schema<Value = unknown> = TSchema & { readonly [described]?: Value }
@@ -26,32 +26,37 @@ type Whole<T> = T extends readonly (infer Item)[]
 type Both<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false
 type Same<A, B> = Both<Plain<A>, Plain<B>> extends true ? Both<Whole<Plain<A>>, Whole<Plain<B>>> : false
 
-/** Takes a schema that describes exactly `Value`. */
-export function schemaFor<Value>(): <S extends TSchema>(
-  schema: Same<Static<S>, Value> extends true ? S : { readonly differs: [Static<S>, Value] },
-) => Schema<Value> {
-  return (schema) => schema as unknown as Schema<Value>
+/** Nothing if the schema describes exactly `Value`, else the difference, which does not compile. */
+type Fits<S extends TSchema, Value> =
+  Same<Static<S>, Value> extends true ? unknown : { readonly differs: [Static<S>, Value] }
+
+/** A schema of exactly the type that its place expects. */
+export function exactly<Value, S extends TSchema>(schema: S & Fits<S, Value>): Schema<Value> {
+  return schema as unknown as Schema<Value>
 }
 
-/** The fields of an object that describes exactly `Value`, or the difference. */
-type FieldsFor<Value, P extends TProperties> =
-  Same<Static<TObject<P>>, Value> extends true ? P : { readonly differs: [Static<TObject<P>>, Value] }
-
-/** Creates the schema of an object from its fields, for replies. */
-export function objectFor<Value>(): <P extends TProperties>(fields: FieldsFor<Value, P>) => Schema<Value> {
-  return (fields) => Type.Object(fields as TProperties)
+/** The schema of an object from its fields, for replies: of exactly the type that its place expects. */
+export function object<Value, P extends TProperties>(fields: P & Fits<TObject<P>, Value>): Schema<Value> {
+  return Type.Object(fields as TProperties) as Schema<Value>
 }
 
-/** Creates the schema of an object without further fields, for request bodies. */
-export function strictFor<Value>(): <P extends TProperties>(fields: FieldsFor<Value, P>) => Schema<Value> {
-  return (fields) => Type.Object(fields as TProperties, strict)
+/** The schema of an object without further fields, for request bodies: of exactly the type that its place expects. */
+export function strictObject<Value, P extends TProperties>(
+  fields: P & Fits<TObject<P>, Value>,
+): Schema<Value> {
+  return Type.Object(fields as TProperties, strict) as Schema<Value>
 }
 
-/** Creates the schema of a query. It has no null, because such a parameter is not sent. */
-export function queryFor<Value>(): <P extends TProperties>(
-  fields: FieldsFor<{ [Key in keyof Value]: Exclude<Value[Key], null> }, P>,
-) => Schema<Value> {
-  return (fields) => Type.Object(fields as TProperties, strict)
+/** The schema of a query. It has no null, because such a parameter is not sent. */
+export function queryObject<Value, P extends TProperties>(
+  fields: P & Fits<TObject<P>, { [Key in keyof Value]: Exclude<Value[Key], null> }>,
+): Schema<Value> {
+  return Type.Object(fields as TProperties, strict) as Schema<Value>
+}
+
+/** A schema as a part of another one. */
+export function part<Value>(schema: Schema<Value>): TUnsafe<Value> {
+  return Type.Unsafe<Value>(schema)
 }
 
 /**

@@ -7,11 +7,12 @@ import type { Term } from '../../dispatch/index.ts'
 import {
   instantOptions,
   nameOptions,
-  objectFor,
+  object,
+  part,
   type Schema,
   spanPattern,
   strict,
-  strictFor,
+  strictObject,
   Type,
 } from './schema.ts'
 
@@ -39,8 +40,8 @@ export const instantOrNull: TUnion<[TInteger, TNull]> = orNull(instant)
 export const count: TInteger = Type.Integer({ minimum: 0 })
 
 /** How long a job waits before its next attempt. */
-export const backoff: TUnsafe<Backoff> = Type.Unsafe<Backoff>(
-  objectFor<Backoff>()({
+export const backoff: TUnsafe<Backoff> = part<Backoff>(
+  object({
     baseMs: Type.Number(),
     factor: Type.Number(),
     jitter: Type.Number(),
@@ -49,8 +50,8 @@ export const backoff: TUnsafe<Backoff> = Type.Unsafe<Backoff>(
 )
 
 /** The error of a failure. */
-export const failure: TUnsafe<Failure> = Type.Unsafe<Failure>(
-  objectFor<Failure>()({
+export const failure: TUnsafe<Failure> = part<Failure>(
+  object({
     name: Type.Optional(Type.String()),
     message: Type.String(),
     code: Type.Optional(Type.String()),
@@ -60,8 +61,8 @@ export const failure: TUnsafe<Failure> = Type.Unsafe<Failure>(
 )
 
 /** The back-off of a request; missing fields have defaults. */
-export const backoffBody: TUnsafe<Partial<Backoff>> = Type.Unsafe<Partial<Backoff>>(
-  strictFor<Partial<Backoff>>()({
+export const backoffBody: TUnsafe<Partial<Backoff>> = part<Partial<Backoff>>(
+  strictObject({
     baseMs: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
     factor: Type.Optional(Type.Number({ minimum: 1, maximum: 1_000 })),
     jitter: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),

@@ -2,6 +2,7 @@ import type { Duration } from '../../../core/duration.ts'
 import type {
   AckOptions,
   AttemptOutcome,
+  ClaimedJob,
   ErrorGroup,
   ErrorGroupOptions,
   ErrorGroupPage,
@@ -15,13 +16,13 @@ import type {
 import { type Route, route } from '../route.ts'
 import {
   instantOptions,
-  objectFor,
+  object,
   oneOf,
-  queryFor,
+  queryObject,
   type Schema,
   type Sent,
   strict,
-  strictFor,
+  strictObject,
   Type,
 } from '../schema.ts'
 import {
@@ -46,14 +47,14 @@ export interface AckBody extends Sent<AckOptions> {
 }
 
 export type Settled = Pick<Job, 'id' | 'state'>
-const settled: Schema<Settled> = objectFor<Settled>()({ id: Type.String(), state: jobState })
+const settled: Schema<Settled> = object({ id: Type.String(), state: jobState })
 const ranMs = Type.Optional(Type.Integer({ minimum: 0, maximum: 31_557_600_000 }))
 
 export const ackJob: Route<{ params: IdParams; body: AckBody; reply: Settled }> = {
   ...route('jobs', 'ackJob', 'POST /v1/jobs/{id}/ack', 'work'),
   relieves: true,
   summary: 'Complete a job.',
-  body: strictFor<AckBody>()({ token, result: Type.Optional(Type.Unknown()), ranMs }),
+  body: strictObject({ token, result: Type.Optional(Type.Unknown()), ranMs }),
   replies: { 200: settled },
   problems: ['lease_lost'],
 }
@@ -71,7 +72,7 @@ export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }
     'before the next attempt) or `backoff` (the back-off to compute it from). `handBack` makes the job ready at ' +
     'once and `snoozeMs` after that time, both without counting an attempt; `handBack` works ten times a job. A ' +
     'job with a cancellation request ends `cancelled`.',
-  body: strictFor<NackBody>()({
+  body: strictObject({
     token,
     error: Type.Optional(Type.Unknown()),
     retryInMs: Type.Optional(span),
@@ -95,33 +96,31 @@ export const renewJob: Route<{ params: IdParams; body: RenewBody; reply: Renewed
   ...route('jobs', 'renewJob', 'POST /v1/jobs/{id}/renew', 'work'),
   relieves: true,
   summary: 'Extend the lease by `leaseMs`, and learn whether cancellation was requested.',
-  body: strictFor<RenewBody>()({ token, leaseMs: Type.Optional(span) }),
+  body: strictObject({ token, leaseMs: Type.Optional(span) }),
   replies: {
-    200: objectFor<Renewed>()({ leaseEndsAt: instant, cancelRequested: Type.Boolean() }),
+    200: object({ leaseEndsAt: instant, cancelRequested: Type.Boolean() }),
   },
   problems: ['lease_lost'],
 }
 
-export interface HeldBody {
-  readonly items: readonly { readonly id: string; readonly token: string }[]
-}
-export interface HeldReply {
-  readonly items: readonly {
-    readonly id: string
-    readonly outcome: AttemptOutcome
-    readonly cancelRequested: boolean
-  }[]
+interface CheckedJob {
+  readonly id: string
+  readonly outcome: AttemptOutcome
+  readonly cancelRequested: boolean
 }
 
-export const checkHeld: Route<{ body: HeldBody; reply: HeldReply }> = {
+export const checkHeld: Route<{
+  body: { readonly items: readonly Pick<ClaimedJob, 'id' | 'token'>[] }
+  reply: { readonly items: readonly CheckedJob[] }
+}> = {
   ...route('jobs', 'checkHeld', 'POST /v1/jobs/held', 'work'),
   relieves: true,
   summary: 'Look up the outcome of attempts, and which of them have a cancellation request. Changes nothing.',
-  body: strictFor<HeldBody>()({
+  body: strictObject({
     items: Type.Array(Type.Object({ id: name, token }, strict), { maxItems: 1_000 }),
   }),
   replies: {
-    200: objectFor<HeldReply>()({
+    200: object({
       items: Type.Array(
         Type.Object({
           id: Type.String(),
@@ -154,7 +153,7 @@ export const logJob: Route<{ params: IdParams; body: LogBody; reply: { readonly 
     'The latest progress replaces the one before. The server keeps 500 log lines and 65,536 bytes of an attempt; ' +
     'a last line says how many were dropped. With `attempt`, last lines are accepted after the attempt was acked ' +
     'or nacked.',
-  body: strictFor<LogBody>()({
+  body: strictObject({
     token: Type.String({ minLength: 1, maxLength: 191 }),
     attempt: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
     progress: Type.Optional(
@@ -173,11 +172,11 @@ export const logJob: Route<{ params: IdParams; body: LogBody; reply: { readonly 
       }),
     ),
   }),
-  replies: { 200: objectFor<{ readonly id: string }>()({ id: Type.String() }) },
+  replies: { 200: object({ id: Type.String() }) },
   problems: ['lease_lost'],
 }
 
-export const logLineSchema: Schema<JobLogLine> = objectFor<JobLogLine>()({
+export const logLineSchema: Schema<JobLogLine> = object({
   attempt: Type.Integer(),
   number: Type.Integer(),
   level,
@@ -188,7 +187,7 @@ export const logLineSchema: Schema<JobLogLine> = objectFor<JobLogLine>()({
 export const jobLogs: Route<{ params: IdParams; query: LogsOptions; reply: Page<JobLogLine> }> = {
   ...route('jobs', 'jobLogs', 'GET /v1/jobs/{id}/logs', 'read'),
   summary: 'List the log lines of a job, by attempt and number.',
-  query: queryFor<LogsOptions>()({
+  query: queryObject({
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
     cursor: Type.Optional(Type.String({ pattern: '^\\d{1,9}-\\d{1,9}$' })),
   }),
@@ -218,13 +217,13 @@ export const listErrorGroups: Route<{ query: ErrorGroupOptions; reply: ErrorGrou
     'without ids, numbers, dates and quoted values, and the first frame of the user’s code. `attemptCount` counts ' +
     'attempts that failed or were lost. With `counting`, some of the newest are not counted yet. The search ' +
     '`error.group:<fingerprint>` finds the jobs of a group.',
-  query: queryFor<ErrorGroupOptions>()({
+  query: queryObject({
     kind: Type.Optional(name),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
     cursor: Type.Optional(Type.String({ pattern: '^\\d{1,15}-[0-9a-f]{16}$' })),
   }),
   replies: {
-    200: objectFor<ErrorGroupPage>()({
+    200: object({
       items: Type.Array(Type.Object(groupFields)),
       cursor: orNull(Type.String()),
       counting: Type.Boolean(),
@@ -235,6 +234,6 @@ export const listErrorGroups: Route<{ query: ErrorGroupOptions; reply: ErrorGrou
 export const getErrorGroup: Route<{ params: Pick<ErrorGroup, 'fingerprint'>; reply: ErrorGroup }> = {
   ...route('jobs', 'getErrorGroup', 'GET /v1/errors/{fingerprint}', 'read'),
   summary: 'Get a group of errors.',
-  replies: { 200: objectFor<ErrorGroup>()(groupFields) },
+  replies: { 200: object(groupFields) },
   problems: ['not_found'],
 }

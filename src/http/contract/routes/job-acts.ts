@@ -1,6 +1,6 @@
 import type { BulkCount, BulkOperation, BulkOptions, CancelAnswer, Jobs } from '../../../jobs/index.ts'
 import { type Route, route } from '../route.ts'
-import { objectFor, oneOf, schemaFor, strictFor, Type } from '../schema.ts'
+import { exactly, object, oneOf, part, type Schema, strictObject, Type } from '../schema.ts'
 import {
   failure,
   type IdParams,
@@ -19,19 +19,14 @@ import {
 export const cancelJob: Route<{ params: IdParams; reply: CancelAnswer }> = {
   ...route('jobs', 'cancelJob', 'POST /v1/jobs/{id}/cancel', 'work'),
   summary: 'Cancel a job. A running job gets a cancellation request.',
-  replies: { 200: objectFor<CancelAnswer>()({ state: jobState, cancelRequested: Type.Boolean() }) },
+  replies: { 200: object({ state: jobState, cancelRequested: Type.Boolean() }) },
   problems: ['not_found'],
 }
 
-export interface Retried {
-  readonly id: string
-  readonly state: 'ready'
-}
-
-export const retryJob: Route<{ params: IdParams; reply: Retried }> = {
+export const retryJob: Route<{ params: IdParams; reply: Awaited<ReturnType<Jobs['retry']>> }> = {
   ...route('jobs', 'retryJob', 'POST /v1/jobs/{id}/retry', 'work'),
   summary: 'Make an ended job ready again, with attempt 0.',
-  replies: { 200: objectFor<Retried>()({ id: Type.String(), state: Type.Literal('ready') }) },
+  replies: { 200: object({ id: Type.String(), state: Type.Literal('ready') }) },
   problems: ['not_found', 'conflict'],
 }
 
@@ -40,36 +35,32 @@ export type RetryDeadBody = NonNullable<Parameters<Jobs['retryDead']>[0]>
 export const retryDeadJobs: Route<{ body: RetryDeadBody; reply: { readonly retried: number } }> = {
   ...route('jobs', 'retryDeadJobs', 'POST /v1/jobs/retry-dead', 'admin'),
   summary: 'Make dead jobs ready again, oldest first.',
-  body: strictFor<RetryDeadBody>()({
+  body: strictObject({
     queue: Type.Optional(name),
     kind: Type.Optional(name),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000, default: 1_000 })),
   }),
   bodyOptional: true,
-  replies: { 200: objectFor<{ readonly retried: number }>()({ retried: Type.Integer() }) },
+  replies: { 200: object({ retried: Type.Integer() }) },
 }
 
 export const pruneJobs: Route<{ body: Parameters<Jobs['prune']>[0]; reply: { readonly pruned: number } }> = {
   ...route('jobs', 'pruneJobs', 'POST /v1/jobs/prune', 'admin'),
   summary: 'Delete jobs that ended longer ago than `olderThanMs`.',
-  body: strictFor<Parameters<Jobs['prune']>[0]>()({ olderThanMs: span }),
-  replies: { 200: objectFor<{ readonly pruned: number }>()({ pruned: Type.Integer() }) },
+  body: strictObject({ olderThanMs: span }),
+  replies: { 200: object({ pruned: Type.Integer() }) },
 }
 
-export interface RemoveBody {
-  readonly ids: readonly string[]
-}
-export interface Removed {
-  readonly removed: readonly string[]
-}
-
-export const removeJobs: Route<{ body: RemoveBody; reply: Removed }> = {
+export const removeJobs: Route<{
+  body: { readonly ids: readonly string[] }
+  reply: Awaited<ReturnType<Jobs['remove']>>
+}> = {
   ...route('jobs', 'removeJobs', 'POST /v1/jobs/remove', 'admin'),
   summary: 'Delete jobs that do not run, with their results and logs.',
   description:
     'A running job stays; cancel it first. `removed` has the ids of the deleted jobs, in any order.',
-  body: strictFor<RemoveBody>()({ ids: Type.Array(name, { maxItems: 1_000 }) }),
-  replies: { 200: objectFor<Removed>()({ removed: Type.Array(Type.String()) }) },
+  body: strictObject({ ids: Type.Array(name, { maxItems: 1_000 }) }),
+  replies: { 200: object({ removed: Type.Array(Type.String()) }) },
 }
 
 /** Must equal `searchLimits`. */
@@ -79,7 +70,7 @@ const action = oneOf('retry', 'cancel', 'delete')
 const stopped = Type.Union([Type.Literal('rows'), Type.Literal('time'), Type.Null()])
 const count = Type.Integer()
 
-const operation = objectFor<BulkOperation>()({
+const operation: Schema<BulkOperation> = object({
   id: Type.String(),
   action,
   search: Type.String(),
@@ -108,9 +99,7 @@ const bulkCount = Type.Object({
   cursor: orNull(Type.String()),
 })
 
-const bulkReply = schemaFor<BulkOperation | BulkCount>()(
-  Type.Union([Type.Unsafe<BulkOperation>(operation), bulkCount]),
-)
+const bulkReply: Schema<BulkOperation | BulkCount> = exactly(Type.Union([part(operation), bulkCount]))
 
 export const bulkJobs: Route<{ body: BulkOptions; reply: BulkOperation | BulkCount }> = {
   ...route('jobs', 'bulkJobs', 'POST /v1/jobs/bulk', 'admin'),
@@ -120,7 +109,7 @@ export const bulkJobs: Route<{ body: BulkOptions; reply: BulkOperation | BulkCou
     '`/v1/operations/{id}`. It works on jobs that existed when it began. With `dryRun` nothing is done: 200 with ' +
     'the number of matching jobs by state. A long count comes in parts: send `cursor` until it is null, and add ' +
     'up the parts.',
-  body: strictFor<BulkOptions>()({
+  body: strictObject({
     action,
     search: Type.String({ minLength: 1, maxLength: maxSearchChars }),
     limit: Type.Optional(orNull(Type.Integer({ minimum: 1, maximum: 1_000_000_000 }))),
@@ -133,7 +122,7 @@ export const bulkJobs: Route<{ body: BulkOptions; reply: BulkOperation | BulkCou
 export const listBulkOperations: Route<{ query: Pick<PageQuery, 'limit'>; reply: Page<BulkOperation> }> = {
   ...route('jobs', 'listBulkOperations', 'GET /v1/operations', 'read'),
   summary: 'List bulk operations, newest first.',
-  query: strictFor<Pick<PageQuery, 'limit'>>()({
+  query: strictObject({
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
   }),
   replies: {

@@ -1,38 +1,38 @@
 import type { FoundJob, JobEnd, JobLogLine, JobState } from '../../../jobs/index.ts'
 import { type Route, route, type StreamEvents, streamOf } from '../route.ts'
-import { objectFor, strictFor, Type } from '../schema.ts'
-import { type IdParams, jobState, type NameParams, name, orNull, waitMs } from '../values.ts'
+import { object, type Schema, strictObject, Type } from '../schema.ts'
+import { type IdParams, jobState, type NameParams, name, orNull, type WaitQuery, waitMs } from '../values.ts'
 import { logLineSchema } from './attempts.ts'
 import { progressSchema } from './jobs.ts'
 
 /** Routes that wait for jobs and follow them. `getJob` returns one job with its result. */
 
-export interface WaitForJobsBody {
+interface WaitForJobsBody extends WaitQuery {
   readonly ids: readonly string[]
-  /** How long to wait for the first of the jobs to end. @default 0 */
-  readonly waitMs?: number | undefined
-}
-export interface WaitForJobsReply {
-  readonly items: readonly {
-    readonly id: string
-    /** Null: the job does not exist. */
-    readonly state: JobState | null
-  }[]
 }
 
-export const waitForJobs: Route<{ body: WaitForJobsBody; reply: WaitForJobsReply }> = {
+/** The state is null if the job does not exist. */
+interface StateOfJob {
+  readonly id: string
+  readonly state: JobState | null
+}
+
+export const waitForJobs: Route<{
+  body: WaitForJobsBody
+  reply: { readonly items: readonly StateOfJob[] }
+}> = {
   ...route('jobs', 'waitForJobs', 'POST /v1/jobs/wait', 'read'),
   summary: 'Get the states of up to 1,000 jobs as soon as one of them has ended.',
   description:
     'With `waitMs` (up to 60 s) the request waits until one of the jobs has ended or does not exist. The states are in ' +
     'the order of `ids`. A box on a server waits for all its jobs with one such request; `GET /v1/jobs/{id}` has the ' +
     'result.',
-  body: strictFor<WaitForJobsBody>()({
+  body: strictObject({
     ids: Type.Array(name, { minItems: 1, maxItems: 1_000 }),
     waitMs: Type.Optional(waitMs),
   }),
   replies: {
-    200: objectFor<WaitForJobsReply>()({
+    200: object({
       items: Type.Array(Type.Object({ id: Type.String(), state: orNull(jobState) })),
     }),
   },
@@ -71,7 +71,7 @@ const instant = Type.Integer({ minimum: 0 })
 const jobWatchEventParts: StreamEvents<JobWatchEvents> = {
   state: {
     description: 'The present state, and each state that follows. An ended state is the last event.',
-    data: objectFor<JobWatchEvents['state']>()({
+    data: object({
       id: Type.String(),
       state: jobState,
       attempt: Type.Integer(),
@@ -93,8 +93,8 @@ const jobWatchEventParts: StreamEvents<JobWatchEvents> = {
   },
 }
 
-const place = objectFor<{ readonly at: number }>()({ at: instant })
-const end = objectFor<JobEnd>()({
+const place: Schema<{ readonly at: number }> = object({ at: instant })
+const end: Schema<JobEnd> = object({
   id: Type.String(),
   kind: Type.String(),
   state: Type.Union([Type.Literal('completed'), Type.Literal('dead'), Type.Literal('cancelled')]),

@@ -12,15 +12,16 @@ import type {
 } from '../../../jobs/index.ts'
 import { type Route, route } from '../route.ts'
 import {
+  exactly,
   nameOptions,
-  objectFor,
+  object,
   oneOf,
-  queryFor,
+  part,
+  queryObject,
   type Schema,
   type Sent,
-  schemaFor,
   strict,
-  strictFor,
+  strictObject,
   Type,
 } from '../schema.ts'
 import {
@@ -69,7 +70,6 @@ const jobFields = {
   cancelRequested: Type.Boolean(),
   cancelIgnored: Type.Boolean(),
 }
-const jobObject = Type.Object(jobFields)
 const claimedObject = Type.Object({
   ...jobFields,
   fence: orNull(Type.Integer()),
@@ -79,9 +79,7 @@ const claimedObject = Type.Object({
   leaseEndsAt: instant,
   handBackCount: Type.Integer(),
 })
-export const progressSchema: Schema<NonNullable<FoundJob['progress']>> = objectFor<
-  NonNullable<FoundJob['progress']>
->()({
+export const progressSchema: Schema<NonNullable<FoundJob['progress']>> = object({
   percent: orNull(Type.Number()),
   note: orNull(Type.String()),
   data: Type.Unknown(),
@@ -91,10 +89,10 @@ export const progressSchema: Schema<NonNullable<FoundJob['progress']>> = objectF
 
 const relatedJob = Type.Object({ id: Type.String(), state: orNull(jobState), isMet: Type.Boolean() })
 
-export const jobSchema: Schema<Job> = schemaFor<Job>()(jobObject)
-const foundSchema: Schema<FoundJob> = objectFor<FoundJob>()({
+export const jobSchema: Schema<Job> = object(jobFields)
+const foundSchema: Schema<FoundJob> = object({
   ...jobFields,
-  progress: orNull(Type.Unsafe<NonNullable<FoundJob['progress']>>(progressSchema)),
+  progress: orNull(part(progressSchema)),
   snoozeCount: Type.Integer(),
   dependencies: Type.Array(relatedJob),
   dependents: Type.Array(relatedJob),
@@ -157,22 +155,19 @@ const jobToAdd = Type.Object(
   strict,
 )
 const added = Type.Object({ id: Type.String(), duplicate: Type.Boolean() })
-const addReply = schemaFor<Added | { readonly items: readonly Added[] }>()(
-  Type.Union([added, Type.Object({ items: Type.Array(added) })]),
-)
+type AddReply = Added | { readonly items: readonly Added[] }
+const addReply: Schema<AddReply> = exactly(Type.Union([added, Type.Object({ items: Type.Array(added) })]))
 
 /** A job to add, as JSON. */
 export type JobToAddBody = Sent<JobToAdd>
 
 /** The job that each run of a schedule adds. */
 export type ScheduledJobBody = Omit<JobToAddBody, 'runAt' | 'delayMs' | 'after' | 'ref' | 'trace'>
-export const scheduledJob: TUnsafe<ScheduledJobBody> = Type.Unsafe<ScheduledJobBody>(
-  strictFor<ScheduledJobBody>()(jobTerms),
-)
+export const scheduledJob: TUnsafe<ScheduledJobBody> = part(strictObject(jobTerms))
 
 export const addJobs: Route<{
   body: JobToAddBody | readonly JobToAddBody[]
-  reply: Added | { readonly items: readonly Added[] }
+  reply: AddReply
 }> = {
   ...route('jobs', 'addJobs', 'POST /v1/jobs', 'work'),
   summary: 'Add a job, or several: all or none.',
@@ -180,9 +175,7 @@ export const addJobs: Route<{
     'An object is one job: the reply is `{ id, duplicate }`. An array of up to 1,000 jobs gets `{ items }` in the ' +
     'same order. 201 when a job was added, 200 when every job was a duplicate of a live job with its unique key. ' +
     'An encrypted payload (`{ "$sealed": … }`) names the id of its job; `conflict` when that id exists.',
-  body: schemaFor<JobToAddBody | readonly JobToAddBody[]>()(
-    Type.Union([jobToAdd, Type.Array(jobToAdd, { maxItems: 1_000 })]),
-  ),
+  body: exactly(Type.Union([jobToAdd, Type.Array(jobToAdd, { maxItems: 1_000 })])),
   replies: { 200: addReply, 201: addReply },
   problems: ['conflict'],
   limits: { maxBytes: 8 * 1_048_576, maxKeys: 80_000 },
@@ -200,7 +193,7 @@ export const listJobs: Route<{ query: ListOptions; reply: JobsPage }> = {
     '`stopped` names the limit that ended it, `scanned` the number of jobs it looked at, and `cursor` continues ' +
     'from there. A list by queue or kind is limited in the same way. A short page is the last one only if its ' +
     '`cursor` is null.',
-  query: queryFor<ListOptions>()({
+  query: queryObject({
     queue: Type.Optional(name),
     kind: Type.Optional(name),
     state: Type.Optional(jobState),
@@ -209,8 +202,8 @@ export const listJobs: Route<{ query: ListOptions; reply: JobsPage }> = {
     cursor: Type.Optional(name),
   }),
   replies: {
-    200: objectFor<JobsPage>()({
-      items: Type.Array(jobObject),
+    200: object({
+      items: Type.Array(part(jobSchema)),
       cursor: orNull(Type.String()),
       scanned: Type.Optional(Type.Integer()),
       stopped: Type.Optional(Type.Union([Type.Literal('rows'), Type.Literal('time'), Type.Null()])),
@@ -226,7 +219,7 @@ export const getJob: Route<{ params: IdParams; query: WaitQuery; reply: FoundJob
     'other jobs or for its lock. A cancellation request shows as `cancelRequested` while the job runs. Then the job is ' +
     '`cancelled`, or `completed` with `cancelIgnored`. With `waitMs` (up to 60 s) the request waits until the job has ' +
     'ended, and answers how it stands when the time is over: `finishedAt` is null then.',
-  query: strictFor<WaitQuery>()({ waitMs: Type.Optional(waitMs) }),
+  query: strictObject({ waitMs: Type.Optional(waitMs) }),
   replies: { 200: foundSchema },
   problems: ['not_found'],
 }
@@ -248,7 +241,7 @@ export const claimJobs: Route<{ body: ClaimBody; reply: ClaimReply }> = {
     'With `waitMs` (up to 60 s) the request waits for a job. No job is `{ items: [] }`, not an error. The `token` ' +
     'renews, acks or nacks the job until `leaseEndsAt`. With a `workerId` the caller is listed at `GET /v1/workers`; while ' +
     'an operator wants it quiet or stopped, it gets no jobs, and the reply has `wanted`.',
-  body: strictFor<ClaimBody>()({
+  body: strictObject({
     queues: Type.Optional(Type.Array(name, { minItems: 1, maxItems: 100 })),
     kinds: Type.Optional(Type.Array(name, { minItems: 1, maxItems: 1_000 })),
     workerId: Type.Optional(name),
@@ -258,7 +251,7 @@ export const claimJobs: Route<{ body: ClaimBody; reply: ClaimReply }> = {
   }),
   bodyOptional: true,
   replies: {
-    200: objectFor<ClaimReply>()({
+    200: object({
       items: Type.Array(claimedObject),
       cursor: orNull(Type.String()),
       wanted: Type.Optional(oneOf('quiet', 'stop')),

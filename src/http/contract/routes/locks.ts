@@ -14,14 +14,14 @@ import type {
 } from '../../../locks/index.ts'
 import { type Route, route, type StreamEvents, streamOf } from '../route.ts'
 import {
+  exactly,
   nameOptions,
-  objectFor,
+  object,
   oneOf,
-  queryFor,
+  queryObject,
   type Schema,
   type Sent,
-  schemaFor,
-  strictFor,
+  strictObject,
   Type,
 } from '../schema.ts'
 import { failure, instant, name, nothing, orNull, type Page, pageOf, pageQuery, span } from '../values.ts'
@@ -68,7 +68,7 @@ const queueFields = {
 }
 
 /** A wait queue: the holder, the waiters, and the last outcome. */
-export const lockQueueSchema: Schema<LockQueue> = objectFor<LockQueue>()(queueFields)
+export const lockQueueSchema: Schema<LockQueue> = object(queueFields)
 
 const requestFields = {
   operation: name,
@@ -85,11 +85,15 @@ const granted = Type.Object({
 })
 const completed = Type.Object({ status: Type.Literal('completed'), result: Type.Unknown() })
 const failed = Type.Object({ status: Type.Literal('failed'), error: failure })
-const queued = Type.Object({ status: Type.Literal('queued'), position })
-const refused = Type.Object({ status: Type.Literal('refused'), holder: holderOrNull })
 
 type Answer<Verb extends 'release' | 'renew' | 'leave' | 'evict'> = Awaited<ReturnType<Locks[Verb]>>
 type Answered<Status extends AcquireAnswer['status']> = Extract<AcquireAnswer, { status: Status }>
+
+const acquired: Schema<Answered<'granted' | 'completed' | 'failed'>> = exactly(
+  Type.Union([granted, completed, failed]),
+)
+const queued: Schema<Answered<'queued'>> = object({ status: Type.Literal('queued'), position })
+const refused: Schema<Answered<'refused'>> = object({ status: Type.Literal('refused'), holder: holderOrNull })
 
 export const acquireLock: Route<{ body: AcquireOptions; reply: AcquireAnswer }> = {
   ...route('locks', 'acquireLock', 'POST /v1/locks/acquire', 'work'),
@@ -99,7 +103,7 @@ export const acquireLock: Route<{ body: AcquireOptions; reply: AcquireAnswer }> 
     'position in the wait queue, kept by asking again or by an open stream. 409 `refused` (with `wait: false`): ' +
     'the lock is busy; this is a result, not a problem. 200 `completed` or `failed`: the outcome of the holder ' +
     'that you waited for.',
-  body: strictFor<AcquireOptions>()({
+  body: strictObject({
     ...requestFields,
     wait: Type.Optional(Type.Boolean()),
     want: Type.Optional(want),
@@ -107,9 +111,9 @@ export const acquireLock: Route<{ body: AcquireOptions; reply: AcquireAnswer }> 
     deadlineMs: Type.Optional(orNull(span)),
   }),
   replies: {
-    200: schemaFor<Answered<'granted' | 'completed' | 'failed'>>()(Type.Union([granted, completed, failed])),
-    202: schemaFor<Answered<'queued'>>()(queued),
-    409: schemaFor<Answered<'refused'>>()(refused),
+    200: acquired,
+    202: queued,
+    409: refused,
   },
   problems: ['too_many'],
 }
@@ -122,7 +126,7 @@ export const releaseLock: Route<{ body: ReleaseOptions; reply: Answer<'release'>
     '`success`: waiters that want the result get `completed` with `result`, and the first waiter that wants a ' +
     'turn is granted. `failure`: the next waiter is granted; with `terminal`, all waiters get `failed`. `next` is ' +
     'the node that holds the lock now.',
-  body: strictFor<ReleaseOptions>()({
+  body: strictObject({
     ...requestFields,
     token,
     outcome,
@@ -131,7 +135,7 @@ export const releaseLock: Route<{ body: ReleaseOptions; reply: Answer<'release'>
     terminal: Type.Optional(Type.Boolean()),
   }),
   replies: {
-    200: objectFor<Answer<'release'>>()({ next: orNull(Type.String()) }),
+    200: object({ next: orNull(Type.String()) }),
   },
   problems: ['lease_lost'],
 }
@@ -141,17 +145,17 @@ export const renewLock: Route<{ body: RenewOptions; reply: Answer<'renew'> }> = 
   relieves: true,
   summary: 'Extend the lease of a lock by `ttlMs` (default: as before), and publish progress to waiters.',
   description: 'Never shortens a lease.',
-  body: strictFor<RenewOptions>()({
+  body: strictObject({
     ...requestFields,
     token,
     ttlMs: Type.Optional(span),
     progress: Type.Optional(Type.Unknown()),
   }),
-  replies: { 200: objectFor<Answer<'renew'>>()({ expiresAt: instant }) },
+  replies: { 200: object({ expiresAt: instant }) },
   problems: ['lease_lost'],
 }
 
-const requestBody: Schema<LockRequest> = strictFor<LockRequest>()(requestFields)
+const requestBody: Schema<LockRequest> = strictObject(requestFields)
 
 export const leaveLock: Route<{ body: LockRequest; reply: Answer<'leave'> }> = {
   ...route('locks', 'leaveLock', 'POST /v1/locks/leave', 'work'),
@@ -159,7 +163,7 @@ export const leaveLock: Route<{ body: LockRequest; reply: Answer<'leave'> }> = {
   summary: 'Leave the wait queue, or decline a grant.',
   description: 'A turn that has begun is ended by release: 409 `conflict`.',
   body: requestBody,
-  replies: { 200: objectFor<Answer<'leave'>>()({ left: Type.Boolean() }) },
+  replies: { 200: object({ left: Type.Boolean() }) },
   problems: ['conflict'],
 }
 
@@ -168,21 +172,21 @@ export const evictLock: Route<{ body: LockRequest; reply: Answer<'evict'> }> = {
   summary: 'For operators: remove a holder or a waiter.',
   description: 'The turn of a holder ends as a failure, and the next waiter is granted.',
   body: requestBody,
-  replies: { 200: objectFor<Answer<'evict'>>()({ evicted: Type.Literal(true) }) },
+  replies: { 200: object({ evicted: Type.Literal(true) }) },
   problems: ['not_found'],
 }
 
 export const listLocks: Route<{ query: ListLocksOptions; reply: Page<LockSummary> }> = {
   ...route('locks', 'listLocks', 'GET /v1/locks', 'read'),
   summary: 'List locks that are held or waited for.',
-  query: queryFor<ListLocksOptions>()({
+  query: queryObject({
     operation: Type.Optional(name),
     search: Type.Optional(name),
     ...pageQuery(8_192),
   }),
   replies: {
     200: pageOf(
-      objectFor<LockSummary>()({
+      object({
         operation: Type.String(),
         resource: Type.String(),
         holder: holderOrNull,
@@ -195,7 +199,7 @@ export const listLocks: Route<{ query: ListLocksOptions; reply: Page<LockSummary
 export const lockState: Route<{ query: LockKey; reply: LockQueue }> = {
   ...route('locks', 'lockState', 'GET /v1/locks/state', 'read'),
   summary: 'Get one wait queue: the holder, the waiters in order, and the last outcome. No tokens.',
-  query: strictFor<LockKey>()({ operation: name, resource }),
+  query: strictObject({ operation: name, resource }),
   replies: { 200: lockQueueSchema },
 }
 
@@ -213,11 +217,11 @@ const lockEventParts: StreamEvents<LockEvents> = {
   queued: {
     description:
       'Your position in the wait queue; 1 is next. A stream without `node` gets the number of waiters.',
-    data: objectFor<LockEvents['queued']>()({ position: Type.Integer() }),
+    data: object({ position: Type.Integer() }),
   },
   granted: {
     description: 'A node got the lock. Only the stream of that node has the token.',
-    data: objectFor<LockEvents['granted']>()({
+    data: object({
       node: Type.String(),
       attempt: Type.Integer(),
       expiresAt: instant,
@@ -226,16 +230,16 @@ const lockEventParts: StreamEvents<LockEvents> = {
   },
   progress: {
     description: 'What the holder says of its work.',
-    data: objectFor<LockEvents['progress']>()({ node: Type.String(), progress: Type.Unknown() }),
+    data: object({ node: Type.String(), progress: Type.Unknown() }),
   },
   completed: {
     description: 'The holder succeeded. The last event for a waiter that wants the result.',
-    data: objectFor<LockEvents['completed']>()({ result: Type.Unknown() }),
+    data: object({ result: Type.Unknown() }),
   },
   failed: {
     description:
       'The holder failed for good: the last event for a waiter. A stream without `node` gets each failed turn.',
-    data: objectFor<LockEvents['failed']>()({ error: failure }),
+    data: object({ error: failure }),
   },
   timeout: { description: 'The deadline passed before the lock was granted.', data: nothing },
   evicted: { description: 'An operator removed this request.', data: nothing },
@@ -254,7 +258,7 @@ export const lockEvents: Route<{ query: LockEventsQuery }> = {
     '`bind`, the lease is shortened to 2 seconds when the stream ends while the node holds the lock. Without a ' +
     '`node`, the stream only watches. The current state comes first. A Last-Event-ID that is not the id of an ' +
     'event is refused with 400.',
-  query: strictFor<LockEventsQuery>()({
+  query: strictObject({
     operation: name,
     resource,
     node: Type.Optional(name),

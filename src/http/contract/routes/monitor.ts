@@ -11,7 +11,7 @@ import type {
   ShownSubject,
 } from '../../../monitor/index.ts'
 import { type BodyLimits, type Route, route } from '../route.ts'
-import { objectFor, oneOf, queryFor, type Schema, strict, strictFor, Type } from '../schema.ts'
+import { object, oneOf, queryObject, type Schema, strict, strictObject, Type } from '../schema.ts'
 import {
   count,
   type IdParams,
@@ -78,7 +78,7 @@ export const reportChanges: Route<{ body: ReportBody; reply: ReportAnswer }> = {
     'The general form has `subjects`. A report with `timeSlot` and `venues` maps onto it: each venue is a subject, named by its time slot and its id. ' +
     'A subject that cannot be taken is in `failed`, and the rest of the report goes through. ' +
     `At most 10,000 subjects. A report is known by its \`taskId\`.`,
-  body: strictFor<ReportBody>()({
+  body: strictObject({
     taskId: name,
     source: name,
     observedAt: instant,
@@ -91,7 +91,7 @@ export const reportChanges: Route<{ body: ReportBody; reply: ReportAnswer }> = {
     ignore: Type.Optional(Type.Array(name, { maxItems: 1_000 })),
   }),
   replies: {
-    200: objectFor<ReportAnswer>()({
+    200: object({
       status: oneOf('processed', 'busy', 'duplicate'),
       changes: Type.Array(Type.Object({ ...shownName, from: Type.Unknown(), to: Type.Unknown(), reason })),
       notified: count,
@@ -129,7 +129,7 @@ const notificationFields = {
   decisionId: textOrNull,
   eventId: textOrNull,
 }
-const notification: Schema<ShownNotification> = objectFor<ShownNotification>()(notificationFields)
+const notification: Schema<ShownNotification> = object(notificationFields)
 
 const verdictFields = {
   subscriptionId: Type.String(),
@@ -149,7 +149,7 @@ const decisionFields = {
   observedAt: instant,
   decidedAt: instant,
 }
-const decision: Schema<ShownDecision> = objectFor<ShownDecision>()({
+const decision: Schema<ShownDecision> = object({
   ...decisionFields,
   verdicts: Type.Array(Type.Object(verdictFields)),
 })
@@ -163,9 +163,9 @@ export const explainSubject: Route<{ query: ExplainQuery; reply: Explanation }> 
   ...route('monitor', 'explainSubject', 'GET /v1/monitor/explain', 'read'),
   summary:
     'Explain why subscribers were notified of a subject, or not: decisions with reasons and notifications.',
-  query: queryFor<ExplainQuery>()({ ...somePlace, source: name, ...page }),
+  query: queryObject({ ...somePlace, source: name, ...page }),
   replies: {
-    200: objectFor<Explanation>()({
+    200: object({
       ...place,
       present: orNull(Type.Object({ state: Type.Unknown(), observedAt: instant, changedAt: instant })),
       windows: Type.Array(
@@ -200,14 +200,14 @@ export const listDecisions: Route<{ query: ListDecisionsOptions; reply: Page<Sho
   ...route('monitor', 'listDecisions', 'GET /v1/monitor/decisions', 'read'),
   summary:
     'List decisions, newest first; of one subject by source and subject, or by source, timeSlot and venueId.',
-  query: queryFor<ListDecisionsOptions>()({ ...somePlace, reason: Type.Optional(reason), ...page }),
+  query: queryObject({ ...somePlace, reason: Type.Optional(reason), ...page }),
   replies: { 200: pageOf<ShownDecision>(decision) },
 }
 
 export const listNotifications: Route<{ query: ListNotificationsOptions; reply: Page<ShownNotification> }> = {
   ...route('monitor', 'listNotifications', 'GET /v1/monitor/notifications', 'read'),
   summary: 'List notifications, newest first: channel, state, number of tries.',
-  query: queryFor<ListNotificationsOptions>()({
+  query: queryObject({
     ...somePlace,
     subscriptionId: Type.Optional(id),
     status: Type.Optional(status),
@@ -221,7 +221,7 @@ export const replayNotification: Route<{ params: IdParams; reply: Awaited<Return
     ...route('monitor', 'replayNotification', 'POST /v1/monitor/notifications/{id}/replay', 'admin'),
     summary: 'Send a dead or held notification once more.',
     replies: {
-      200: objectFor<Awaited<ReturnType<Monitor['replay']>>>()({
+      200: object({
         id: Type.String(),
         status: Type.Literal('pending'),
       }),
@@ -229,7 +229,7 @@ export const replayNotification: Route<{ params: IdParams; reply: Awaited<Return
     problems: ['not_found', 'conflict'],
   }
 
-const subject: Schema<ShownSubject> = objectFor<ShownSubject>()({
+const subject: Schema<ShownSubject> = object({
   ...place,
   state: Type.Unknown(),
   observedAt: instant,
@@ -239,7 +239,7 @@ const subject: Schema<ShownSubject> = objectFor<ShownSubject>()({
 export const listSubjects: Route<{ query: ListSubjectsOptions; reply: Page<ShownSubject> }> = {
   ...route('monitor', 'listSubjects', 'GET /v1/monitor/subjects', 'read'),
   summary: 'List the reported subjects and their current states.',
-  query: queryFor<ListSubjectsOptions>()({
+  query: queryObject({
     source: Type.Optional(name),
     search: Type.Optional(name),
     ...pageQuery(8_192),

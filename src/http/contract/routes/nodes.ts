@@ -1,7 +1,7 @@
 import type { CordonOptions, Dispatch, NodeView, PoolView } from '../../../dispatch/index.ts'
 import { nodesPath } from '../node-frames.ts'
 import { type Route, route } from '../route.ts'
-import { objectFor, oneOf, queryFor, type Schema, strictFor, Type } from '../schema.ts'
+import { object, oneOf, queryObject, type Schema, strictObject, Type } from '../schema.ts'
 import {
   count,
   type IdParams,
@@ -24,7 +24,7 @@ const textOrNull = orNull(text)
 const numberOrNull = orNull(Type.Number())
 const spanOrNull = orNull(span)
 
-export const nodeSchema: Schema<NodeView> = objectFor<NodeView>()({
+export const nodeSchema: Schema<NodeView> = object({
   nodeId: text,
   instanceId: text,
   epoch: Type.Integer(),
@@ -66,7 +66,7 @@ export const nodeInfo: Route<{ reply: NodeInfo }> = {
     'The token comes in the Authorization header or, from a browser, as the subprotocol `signalbox.bearer.` plus ' +
     'the token in base64url, beside `signalbox.v1`. Messages are JSON objects with a `type`; the first is ' +
     '`hello`.',
-  replies: { 200: objectFor<NodeInfo>()({ protocol: count, heartbeatMs: count }) },
+  replies: { 200: object({ protocol: count, heartbeatMs: count }) },
 }
 
 export interface ListNodesQuery extends PageQuery {
@@ -81,7 +81,7 @@ export const listNodes: Route<{ query: ListNodesQuery; reply: Page<NodeView> }> 
   summary: 'List nodes by id: services, load, running tasks.',
   description:
     "The list may be a moment old. `restsUntil`, `seenAt` and `joinedAt` are times of the server's clock.",
-  query: queryFor<ListNodesQuery>()({
+  query: queryObject({
     nodeId: Type.Optional(name),
     service: Type.Optional(name),
     ...pageQuery(2_048),
@@ -94,7 +94,7 @@ export type DrainNodeBody = NonNullable<Parameters<Dispatch['drain']>[1]>
 export const drainNode: Route<{ params: IdParams; body: DrainNodeBody; reply: NodeView }> = {
   ...route('dispatch', 'drainNode', 'POST /v1/nodes/{id}/drain', 'admin'),
   summary: 'For operators: give a node no new work. Tasks that still run at the deadline go to other nodes.',
-  body: strictFor<DrainNodeBody>()({
+  body: strictObject({
     on: Type.Optional(Type.Boolean()),
     deadlineMs: Type.Optional(spanOrNull),
   }),
@@ -116,18 +116,18 @@ export const cordonNode: Route<{
   ...route('dispatch', 'cordonNode', 'POST /v1/nodes/{id}/cordon', 'admin'),
   summary: 'For operators: close a node, or one of its services, for new work, or open it again.',
   description: 'Valid on every server that shares the store, until it is lifted.',
-  body: strictFor<CordonNodeBody>()({
+  body: strictObject({
     service: Type.Optional(orNull(name)),
     on: Type.Optional(Type.Boolean()),
   }),
   bodyOptional: true,
   replies: {
-    200: objectFor<{ readonly cordoned: boolean }>()({ cordoned: Type.Boolean() }),
+    200: object({ cordoned: Type.Boolean() }),
   },
   problems: ['not_found'],
 }
 
-const pool: Schema<PoolView> = objectFor<PoolView>()({
+const pool: Schema<PoolView> = object({
   name: textOrNull,
   signature: textOrNull,
   requires: Type.Array(term),
@@ -142,7 +142,7 @@ export const listPools: Route<{ reply: Page<PoolView> }> = {
 
 export type DefinePoolBody = Parameters<Dispatch['definePool']>[0]
 
-const definedPool = objectFor<DefinePoolBody>()({ name: text, requires: Type.Array(term) })
+const definedPool: Schema<DefinePoolBody> = object({ name: text, requires: Type.Array(term) })
 
 export const definePool: Route<{ body: DefinePoolBody; reply: DefinePoolBody }> = {
   ...route('dispatch', 'definePool', 'POST /v1/pools', 'admin'),
@@ -150,7 +150,7 @@ export const definePool: Route<{ body: DefinePoolBody; reply: DefinePoolBody }> 
   description:
     'Tasks ask for it with `{ label: "pool", in: [name] }`. Valid on every server that shares the store, until it ' +
     'is removed. 201 when the pool is new, 200 when its rule was changed.',
-  body: strictFor<DefinePoolBody>()({ name, requires: terms }),
+  body: strictObject({ name, requires: terms }),
   replies: { 200: definedPool, 201: definedPool },
 }
 
@@ -160,5 +160,5 @@ export const removePool: Route<{ params: NameParams; reply: { readonly removed: 
   description:
     'Its nodes stay as they are. Tasks that ask for the pool wait until a pool of that name is defined again. ' +
     '`removed` is false when there was no such pool.',
-  replies: { 200: objectFor<{ readonly removed: boolean }>()({ removed: Type.Boolean() }) },
+  replies: { 200: object({ removed: Type.Boolean() }) },
 }

@@ -13,7 +13,7 @@ import type {
   Sighting,
 } from '../../../once/index.ts'
 import { type Route, route } from '../route.ts'
-import { objectFor, oneOf, queryFor, type Schema, type Sent, schemaFor, strictFor, Type } from '../schema.ts'
+import { exactly, object, oneOf, queryObject, type Schema, type Sent, strictObject, Type } from '../schema.ts'
 import { count, instant, name, orNull, type Page, pageOf, pageQuery, span } from '../values.ts'
 
 /** The routes of guards. Bodies are the library's arguments and options in one object. */
@@ -52,7 +52,7 @@ export const claimOnce: Route<{ body: ClaimOnceBody; reply: ClaimOnceReply }> = 
     'done; here is the result. `stuck` (at-most-once): a caller began and never reported the end; an operator ' +
     'must check. `degraded`: the store did not answer, and the configured policy decided. Every status is 200. At ' +
     'most 1,000 keys; a `fingerprint` needs a single `key`.',
-  body: strictFor<ClaimOnceBody>()({
+  body: strictObject({
     key: Type.Optional(name),
     // The service refuses too many keys, and names its limit.
     keys: Type.Optional(Type.Array(name)),
@@ -63,9 +63,7 @@ export const claimOnce: Route<{ body: ClaimOnceBody; reply: ClaimOnceReply }> = 
     space: Type.Optional(space),
   }),
   replies: {
-    200: schemaFor<ClaimOnceReply>()(
-      Type.Union([claimAnswer, Type.Object({ items: Type.Array(claimAnswer) })]),
-    ),
+    200: exactly(Type.Union([claimAnswer, Type.Object({ items: Type.Array(claimAnswer) })])),
   },
   problems: ['fingerprint_mismatch', 'too_large'],
 }
@@ -89,9 +87,9 @@ export const doneOnce: Route<{ body: DoneOnceBody; reply: Settled<'done'> }> = {
   relieves: true,
   summary: 'Mark a claimed key as done, with its result.',
   description: 'A token that does not hold the claim gets 409 `lease_lost`, and nothing changes.',
-  body: strictFor<DoneOnceBody>()({ ...tokenFields, result: Type.Optional(Type.Unknown()) }),
+  body: strictObject({ ...tokenFields, result: Type.Optional(Type.Unknown()) }),
   replies: {
-    200: objectFor<Settled<'done'>>()({ done: Type.Literal(true), ...degraded }),
+    200: object({ done: Type.Literal(true), ...degraded }),
   },
   problems: ['lease_lost'],
 }
@@ -100,9 +98,9 @@ export const failOnce: Route<{ body: GuardTokenBody; reply: Settled<'failed'> }>
   ...route('once', 'failOnce', 'POST /v1/once/fail', 'work'),
   relieves: true,
   summary: 'Give a claimed key back: it may be claimed again at once.',
-  body: strictFor<GuardTokenBody>()(tokenFields),
+  body: strictObject(tokenFields),
   replies: {
-    200: objectFor<Settled<'failed'>>()({ failed: Type.Literal(true), ...degraded }),
+    200: object({ failed: Type.Literal(true), ...degraded }),
   },
   problems: ['lease_lost'],
 }
@@ -116,9 +114,9 @@ export const renewOnce: Route<{ body: RenewOnceBody; reply: Renewed }> = {
   relieves: true,
   summary: 'Extend a claim by `leaseMs`.',
   description: 'Never shortens a claim.',
-  body: strictFor<RenewOnceBody>()({ ...tokenFields, leaseMs: Type.Optional(span) }),
+  body: strictObject({ ...tokenFields, leaseMs: Type.Optional(span) }),
   replies: {
-    200: objectFor<Renewed>()({ expiresAt: instant, ...degraded }),
+    200: object({ expiresAt: instant, ...degraded }),
   },
   problems: ['lease_lost'],
 }
@@ -126,8 +124,8 @@ export const renewOnce: Route<{ body: RenewOnceBody; reply: Renewed }> = {
 export const forgetOnce: Route<{ body: ForgetOnceBody; reply: { readonly forgotten: boolean } }> = {
   ...route('once', 'forgetOnce', 'POST /v1/once/forget', 'admin'),
   summary: 'For operators: forget a key in any state, so that it can be claimed again.',
-  body: strictFor<ForgetOnceBody>()({ key: name, space: Type.Optional(space) }),
-  replies: { 200: objectFor<{ readonly forgotten: boolean }>()({ forgotten: Type.Boolean() }) },
+  body: strictObject({ key: name, space: Type.Optional(space) }),
+  replies: { 200: object({ forgotten: Type.Boolean() }) },
 }
 
 export interface SeenOnceBody extends Sighting, Sent<SeenOptions> {}
@@ -137,21 +135,21 @@ export const seenOnce: Route<{ body: SeenOnceBody; reply: SeenAnswer }> = {
   summary:
     'Ask whether a state of a subject was notified recently. `seen: false` starts the window: notify now.',
   description: 'Asking does not extend the window.',
-  body: strictFor<SeenOnceBody>()({
+  body: strictObject({
     subject: Type.Array(name, { minItems: 1, maxItems: 16 }),
     state: Type.Unknown(),
     from: Type.Optional(Type.Unknown()),
     windowMs: Type.Optional(span),
     by: Type.Optional(oneOf('state', 'last', 'transition')),
   }),
-  replies: { 200: objectFor<SeenAnswer>()({ seen: Type.Boolean(), ...degraded }) },
+  replies: { 200: object({ seen: Type.Boolean(), ...degraded }) },
 }
 
 export const onceStats: Route<{ reply: OnceStats }> = {
   ...route('once', 'onceStats', 'GET /v1/once/stats', 'read'),
   summary: 'Counters of this server since its start: claims, refusals, events, suppressed repeats.',
   replies: {
-    200: objectFor<OnceStats>()({
+    200: object({
       lock_acquired_count: count,
       lock_rejected_count: count,
       duplicate_events: count,
@@ -163,7 +161,7 @@ export const onceStats: Route<{ reply: OnceStats }> = {
   },
 }
 
-const guard: Schema<Guard> = objectFor<Guard>()({
+const guard: Schema<Guard> = object({
   key: Type.String(),
   status: oneOf('running', 'done', 'failed', 'stuck'),
   mode,
@@ -175,7 +173,7 @@ const guard: Schema<Guard> = objectFor<Guard>()({
 export const listGuards: Route<{ query: ListGuardsOptions; reply: Page<Guard> }> = {
   ...route('once', 'listGuards', 'GET /v1/once', 'read'),
   summary: 'List guards with their states. No tokens.',
-  query: queryFor<ListGuardsOptions>()({
+  query: queryObject({
     search: Type.Optional(name),
     space: Type.Optional(space),
     ...pageQuery(8_192),

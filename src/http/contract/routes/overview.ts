@@ -13,7 +13,7 @@ import type {
 } from '../../../fleet/index.ts'
 import type { QueueStats } from '../../../jobs/index.ts'
 import { type Route, route } from '../route.ts'
-import { objectFor, oneOf, schemaFor, strictFor, Type } from '../schema.ts'
+import { object, oneOf, part, type Schema, strictObject, Type } from '../schema.ts'
 import { count, instant, name, orNull, waitMs } from '../values.ts'
 import { queueStatsSchema } from './queues.ts'
 import { type Readiness, readinessSchema } from './system.ts'
@@ -44,7 +44,7 @@ export const whoAmI: Route<{ reply: Me }> = {
   ...route('access', 'whoAmI', 'GET /v1/me', 'read'),
   summary: 'Get the identity and rights of the caller, and facts about the server.',
   replies: {
-    200: objectFor<Me>()({
+    200: object({
       id: Type.String(),
       name: orNull(Type.String()),
       scope: oneOf('read', 'work', 'admin'),
@@ -146,11 +146,11 @@ export const getOverview: Route<{ query: OverviewQuery; reply: Overview }> = {
     '`history` has what all processes on the store did in the last hour, by minute; `GET /v1/metrics/series` has ' +
     'more. Processes write their counts every ten seconds. The counts of queues and `waitMs` are those of `GET ' +
     '/v1/queues`.',
-  query: strictFor<OverviewQuery>()({ since: Type.Optional(instant), waitMs: Type.Optional(waitMs) }),
+  query: strictObject({ since: Type.Optional(instant), waitMs: Type.Optional(waitMs) }),
   replies: {
-    200: objectFor<Overview>()({
+    200: object({
       at: instant,
-      readiness: Type.Unsafe<Readiness>(readinessSchema),
+      readiness: part(readinessSchema),
       problems: Type.Array(
         Type.Object({
           kind: oneOf(...problemKinds),
@@ -160,7 +160,7 @@ export const getOverview: Route<{ query: OverviewQuery; reply: Overview }> = {
           detail: orNull(Type.String()),
         }),
       ),
-      queues: Type.Array(Type.Unsafe<QueueStats>(queueStatsSchema)),
+      queues: Type.Array(part(queueStatsSchema)),
       counting: Type.Optional(Type.Boolean()),
       history: Type.Object({
         stepMs: count,
@@ -200,7 +200,7 @@ const distribution = Type.Object({
   p999Ms: ms,
 })
 
-const snapshot = Type.Object({
+const snapshot: Schema<ContentionSnapshot> = object({
   since: instant,
   at: instant,
   holders: Type.Array(Type.Object({ holder: Type.String(), ms })),
@@ -238,7 +238,7 @@ export const getContention: Route<{ reply: ContentionSnapshot }> = {
     '`store` are holders too), lanes, the slowest turns of the last one to two hours, and waits for locks by key. ' +
     'The data is of one process: ask each server. A token of one namespace sees only its own keys, and not the ' +
     'subjects of the slowest turns.',
-  replies: { 200: schemaFor<ContentionSnapshot>()(snapshot) },
+  replies: { 200: snapshot },
 }
 
 /** The work of the fleet over time: all processes on the store. Every server answers the same. */
@@ -246,7 +246,7 @@ export const getContention: Route<{ reply: ContentionSnapshot }> = {
 /** A query has no types, so digits alone are milliseconds. */
 const spanText = Type.Unsafe<Duration>(Type.String({ pattern: '^\\d{1,12}(\\.\\d{1,3})?(ms|s|m|h|d)?$' }))
 
-const times = Type.Unsafe<Times>(objectFor<Times>()({ count, sumMs: ms, p50Ms: ms, p90Ms: ms, p99Ms: ms }))
+const times = part<Times>(object({ count, sumMs: ms, p50Ms: ms, p90Ms: ms, p99Ms: ms }))
 const numbers = {
   ...{ added: count, started: count, completed: count, failed: count, dead: count, cancelled: count },
   wait: orNull(times),
@@ -262,11 +262,11 @@ const numbers = {
   run: orNull(times),
   ...{ ready: orNull(count), running: orNull(count) },
 }
-const item = Type.Unsafe<SeriesItem>(
-  objectFor<SeriesItem>()({
+const item = part<SeriesItem>(
+  object({
     ...{ queue: orNull(Type.String()), kind: orNull(Type.String()) },
-    total: Type.Unsafe<SeriesNumbers>(objectFor<SeriesNumbers>()(numbers)),
-    points: Type.Array(Type.Unsafe<SeriesPoint>(objectFor<SeriesPoint>()({ at: instant, ...numbers }))),
+    total: part<SeriesNumbers>(object(numbers)),
+    points: Type.Array(part<SeriesPoint>(object({ at: instant, ...numbers }))),
   }),
 )
 
@@ -279,7 +279,7 @@ export const getSeries: Route<{ query: SeriesRequest; reply: Series }> = {
     'first, up to 100. Steps in which nothing was counted are left out; the step in which `now` lies is under way. ' +
     'Minutes are kept for 48 hours and hours for 90 days by default. `failed` attempts are tried again; `dead` ' +
     'jobs are not. `ready` and `running` are the most jobs that a server saw in the step.',
-  query: strictFor<SeriesRequest>()({
+  query: strictObject({
     from: Type.Optional(instant),
     to: Type.Optional(instant),
     step: Type.Optional(spanText),
@@ -288,7 +288,7 @@ export const getSeries: Route<{ query: SeriesRequest; reply: Series }> = {
     by: Type.Optional(oneOf('queue', 'kind')),
   }),
   replies: {
-    200: objectFor<Series>()({
+    200: object({
       ...{ now: instant, from: instant, to: instant, stepMs: count },
       items: Type.Array(item),
       isFolded: Type.Boolean(),
@@ -304,14 +304,14 @@ export const getScaling: Route<{ query: ScalingRequest; reply: Scaling }> = {
     'waits within `drain` (a minute by default). It never exceeds what the limits of the queue let run, and jobs ' +
     'that wait for others or for a lock call for no worker. `slots` is how many jobs a worker or node runs at once; by ' +
     'default the average of those that live, or 10. Tasks of a service are those that wait at the server that answers.',
-  query: strictFor<ScalingRequest>()({
+  query: strictObject({
     queue: Type.Optional(name),
     service: Type.Optional(name),
     drain: Type.Optional(spanText),
     slots: Type.Optional(Type.Integer({ minimum: 1, maximum: 100_000 })),
   }),
   replies: {
-    200: objectFor<Scaling>()({
+    200: object({
       at: instant,
       ...{ queue: orNull(Type.String()), service: orNull(Type.String()) },
       ...{ wanted: count, live: count, reason: Type.String() },

@@ -1,6 +1,6 @@
 import type { LimitOptions, QueueStats } from '../../../jobs/index.ts'
 import { type Route, route, streamOf } from '../route.ts'
-import { instantOptions, objectFor, type Schema, schemaFor, strict, strictFor, Type } from '../schema.ts'
+import { instantOptions, object, part, type Schema, strict, strictObject, Type } from '../schema.ts'
 import { type NameParams, nothing, orNull, type Page, span, type WaitQuery, waitMs } from '../values.ts'
 
 /** Routes of queues: counts, pause and resume, limits, and hints for workers. */
@@ -9,7 +9,7 @@ const rate = Type.Object({ count: Type.Integer(), perMs: Type.Integer() })
 const limit = { concurrency: orNull(Type.Integer()), rate: orNull(rate) }
 const queueLimits = Type.Object({ ...limit, perKey: orNull(Type.Object(limit)) })
 
-const queueStats = Type.Object({
+export const queueStatsSchema: Schema<QueueStats> = object({
   queue: Type.String(),
   paused: Type.Boolean(),
   limits: orNull(queueLimits),
@@ -21,10 +21,9 @@ const queueStats = Type.Object({
   approximate: Type.Boolean(),
   oldestReadyAt: orNull(Type.Integer(instantOptions)),
 })
-export const queueStatsSchema: Schema<QueueStats> = schemaFor<QueueStats>()(queueStats)
 
 /** All queues; `counting` as in `Overview`. */
-export interface QueuesPage extends Page<QueueStats> {
+interface QueuesPage extends Page<QueueStats> {
   readonly counting?: boolean
 }
 
@@ -36,10 +35,10 @@ export const listQueues: Route<{ query: WaitQuery; reply: QueuesPage }> = {
     'Counting takes some milliseconds, and longer for each queue of more than 2,000 jobs. With `waitMs` the request ' +
     'does not wait longer: the reply then has `counting: true` and the previous counts, which may be empty. Ask again ' +
     'soon.',
-  query: strictFor<WaitQuery>()({ waitMs: Type.Optional(waitMs) }),
+  query: strictObject({ waitMs: Type.Optional(waitMs) }),
   replies: {
-    200: objectFor<QueuesPage>()({
-      items: Type.Array(queueStats),
+    200: object({
+      items: Type.Array(part(queueStatsSchema)),
       cursor: orNull(Type.String()),
       counting: Type.Optional(Type.Boolean()),
     }),
@@ -47,7 +46,7 @@ export const listQueues: Route<{ query: WaitQuery; reply: QueuesPage }> = {
 }
 
 export type QueueSwitched = Pick<QueueStats, 'queue' | 'paused'>
-const switched: Schema<QueueSwitched> = objectFor<QueueSwitched>()({
+const switched: Schema<QueueSwitched> = object({
   queue: Type.String(),
   paused: Type.Boolean(),
 })
@@ -73,7 +72,7 @@ const limitToSet = {
 
 export type LimitQueueBody = LimitOptions
 export type QueueLimited = Pick<QueueStats, 'queue' | 'limits'>
-const limited: Schema<QueueLimited> = objectFor<QueueLimited>()({
+const limited: Schema<QueueLimited> = object({
   queue: Type.String(),
   limits: orNull(queueLimits),
 })
@@ -81,7 +80,7 @@ const limited: Schema<QueueLimited> = objectFor<QueueLimited>()({
 export const limitQueue: Route<{ params: NameParams; body: LimitQueueBody; reply: QueueLimited }> = {
   ...route('jobs', 'limitQueue', 'POST /v1/queues/{name}/limits', 'admin'),
   summary: 'Limit how many jobs of a queue, and of each `limitKey`, run at once and start within a time.',
-  body: strictFor<LimitQueueBody>()({
+  body: strictObject({
     ...limitToSet,
     perKey: Type.Optional(orNull(Type.Object(limitToSet, strict))),
   }),
@@ -97,7 +96,7 @@ export const unlimitQueue: Route<{ params: NameParams; reply: QueueLimited }> = 
 export const wakeQueue: Route<{ params: NameParams; reply: { readonly queue: string } }> = {
   ...route('jobs', 'wakeQueue', 'POST /v1/queues/{name}/wake', 'work'),
   summary: 'Wake waiting workers of a queue.',
-  replies: { 200: objectFor<{ readonly queue: string }>()({ queue: Type.String() }) },
+  replies: { 200: object({ queue: Type.String() }) },
 }
 
 export interface JobEventsQuery {
@@ -122,7 +121,7 @@ const hints = {
 export const jobEvents: Route<{ query: JobEventsQuery }> = {
   ...route('jobs', 'jobEvents', 'GET /v1/jobs/events', 'work'),
   summary: 'Stream hints for workers: `ready { queue }` and `cancel`. Poll as well: a hint may be lost.',
-  query: strictFor<JobEventsQuery>()({
+  query: strictObject({
     queues: Type.Optional(Type.String({ minLength: 1, maxLength: 8_192 })),
   }),
   ...streamOf(hints),

@@ -1,16 +1,7 @@
 import type { Duration } from '../../../core/duration.ts'
 import type { Added, CatchUp, Schedule, ScheduleListOptions } from '../../../jobs/index.ts'
 import { type Route, route } from '../route.ts'
-import {
-  objectFor,
-  oneOf,
-  queryFor,
-  type Schema,
-  schemaFor,
-  spanPattern,
-  strictFor,
-  Type,
-} from '../schema.ts'
+import { object, oneOf, queryObject, type Schema, spanPattern, strictObject, Type } from '../schema.ts'
 import { backoff, instant, type NameParams, name, orNull, type Page, pageOf, pageQuery } from '../values.ts'
 import { type ScheduledJobBody, scheduledJob } from './jobs.ts'
 
@@ -24,7 +15,7 @@ const span = Type.Unsafe<Duration>(
 )
 const catchUp = oneOf('none', 'one', 'all')
 
-const schedule = Type.Object({
+const scheduleSchema: Schema<Schedule> = object({
   name: Type.String(),
   cron: orNull(Type.String()),
   timeZone: orNull(Type.String()),
@@ -51,7 +42,6 @@ const schedule = Type.Object({
   lastFiredAt: orNull(instant),
   createdAt: instant,
 })
-const scheduleSchema: Schema<Schedule> = schemaFor<Schedule>()(schedule)
 
 export interface SetScheduleBody {
   readonly name: string
@@ -71,7 +61,7 @@ export const setSchedule: Route<{ body: SetScheduleBody; reply: Schedule }> = {
   description:
     'Either `cron` (five fields, or six with seconds first) with a `timeZone`, or `everyMs` with an optional ' +
     '`startAt`. Each run adds `job`. `catchUp` decides about slots that were missed.',
-  body: strictFor<SetScheduleBody>()({
+  body: strictObject({
     name,
     cron: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
     timeZone: Type.Optional(name),
@@ -89,7 +79,7 @@ export const setSchedule: Route<{ body: SetScheduleBody; reply: Schedule }> = {
 export const listSchedules: Route<{ query: ScheduleListOptions; reply: Page<Schedule> }> = {
   ...route('jobs', 'listSchedules', 'GET /v1/schedules', 'read'),
   summary: 'List schedules by name, with their next and last run.',
-  query: queryFor<ScheduleListOptions>()({ ...pageQuery(1_024) }),
+  query: queryObject({ ...pageQuery(1_024) }),
   replies: { 200: pageOf(scheduleSchema) },
 }
 
@@ -103,7 +93,7 @@ export const getSchedule: Route<{ params: NameParams; reply: Schedule }> = {
 export const removeSchedule: Route<{ params: NameParams; reply: { readonly removed: boolean } }> = {
   ...route('jobs', 'removeSchedule', 'DELETE /v1/schedules/{name}', 'admin'),
   summary: 'Remove a schedule. Jobs that it added stay.',
-  replies: { 200: objectFor<{ readonly removed: boolean }>()({ removed: Type.Boolean() }) },
+  replies: { 200: object({ removed: Type.Boolean() }) },
 }
 
 export const pauseSchedule: Route<{ params: NameParams; reply: Schedule }> = {
@@ -124,8 +114,8 @@ export const runSchedule: Route<{ params: NameParams; reply: Added }> = {
   ...route('jobs', 'runSchedule', 'POST /v1/schedules/{name}/run', 'admin'),
   summary: 'Add the job of a schedule now. Its slots do not change.',
   replies: {
-    200: objectFor<Added>()({ id: Type.String(), duplicate: Type.Boolean() }),
-    201: objectFor<Added>()({ id: Type.String(), duplicate: Type.Boolean() }),
+    200: object({ id: Type.String(), duplicate: Type.Boolean() }),
+    201: object({ id: Type.String(), duplicate: Type.Boolean() }),
   },
   problems: ['not_found'],
 }

@@ -10,7 +10,7 @@ import type {
   TestSendAnswer,
 } from '../../../monitor/index.ts'
 import { type Route, route } from '../route.ts'
-import { objectFor, oneOf, type Schema, type Sent, strict, strictFor, Type } from '../schema.ts'
+import { object, oneOf, type Schema, type Sent, strict, strictObject, Type } from '../schema.ts'
 import { count, type IdParams, instant, name, orNull, type Page, pageOf, span } from '../values.ts'
 
 /** The routes of subscriptions and silences for operators, and the test of a channel. */
@@ -44,7 +44,7 @@ const flap = Type.Object({ changes: Type.Integer({ minimum: 1, maximum: 99 }), w
 
 const onAmbiguous = oneOf('resend', 'hold')
 
-const subscription: Schema<Subscription> = objectFor<Subscription>()({
+const subscription: Schema<Subscription> = object({
   id: Type.String(),
   name: Type.String(),
   match: match,
@@ -72,7 +72,7 @@ export const subscribe: Route<{ body: SubscribeOptions; reply: Subscription }> =
   description:
     'docs/monitor.md lists the types of channels and their fields. The server refuses an address that is not public, unless its ' +
     'operator allows it. It never shows a secret again.',
-  body: strictFor<SubscribeOptions>()({
+  body: strictObject({
     name,
     match: Type.Optional(match),
     channel,
@@ -100,11 +100,11 @@ export const listSubscriptions: Route<{ reply: Page<Subscription> }> = {
 export const unsubscribe: Route<{ params: IdParams; reply: { readonly deleted: true } }> = {
   ...route('monitor', 'unsubscribe', 'DELETE /v1/monitor/subscriptions/{id}', 'admin'),
   summary: 'Remove a subscription and cancel its waiting notifications.',
-  replies: { 200: objectFor<{ readonly deleted: true }>()({ deleted: Type.Literal(true) }) },
+  replies: { 200: object({ deleted: Type.Literal(true) }) },
   problems: ['not_found'],
 }
 
-const silenceSchema: Schema<Silence> = objectFor<Silence>()({
+const silenceSchema: Schema<Silence> = object({
   id: Type.String(),
   match: match,
   comment: Type.String(),
@@ -117,7 +117,7 @@ export type SilenceBody = Sent<SilenceOptions>
 export const createSilence: Route<{ body: SilenceBody; reply: Silence }> = {
   ...route('monitor', 'createSilence', 'POST /v1/monitor/silences', 'admin'),
   summary: 'Silence some subjects for a while: their changes are decided as `silenced`.',
-  body: strictFor<SilenceBody>()({
+  body: strictObject({
     match: Type.Optional(match),
     forMs: span,
     // A year before the last instant, so that the end of the silence is a valid instant too.
@@ -137,7 +137,7 @@ export const listSilences: Route<{ reply: Page<Silence> }> = {
 export const endSilence: Route<{ params: IdParams; reply: { readonly deleted: true } }> = {
   ...route('monitor', 'endSilence', 'DELETE /v1/monitor/silences/{id}', 'admin'),
   summary: 'End a silence.',
-  replies: { 200: objectFor<{ readonly deleted: true }>()({ deleted: Type.Literal(true) }) },
+  replies: { 200: object({ deleted: Type.Literal(true) }) },
   problems: ['not_found'],
 }
 
@@ -146,9 +146,9 @@ type TestChannelBody = Pick<SubscribeOptions, 'channel'>
 export const testChannel: Route<{ body: TestChannelBody; reply: TestSendAnswer }> = {
   ...route('monitor', 'testChannel', 'POST /v1/monitor/test', 'admin'),
   summary: 'Send a test message through a channel now, without queue and limits.',
-  body: strictFor<TestChannelBody>()({ channel }),
+  body: strictObject({ channel }),
   replies: {
-    200: objectFor<TestSendAnswer>()({ ok: Type.Boolean(), reason: textOrNull, shown: textOrNull }),
+    200: object({ ok: Type.Boolean(), reason: textOrNull, shown: textOrNull }),
   },
 }
 
@@ -169,7 +169,7 @@ export const listAlerts: Route<{ reply: AlertsReply }> = {
   summary: 'List the alerts that fire, and the subscriptions to alerts.',
   description: 'Servers look for alerts only while there is a subscription to them.',
   replies: {
-    200: objectFor<AlertsReply>()({
+    200: object({
       firing: Type.Array(
         Type.Object({ subject: Type.String(), level: count, says: Type.String(), since: instant }),
       ),
@@ -186,7 +186,7 @@ export const addAlerts: Route<{ body: AddAlertsBody; reply: Subscription }> = {
   description:
     'A subscription of the monitor to the source `signalbox`, with defaults for alerts: a digest of 30 seconds, a ' +
     'window of 10 minutes. `rule` takes alerts of one rule only.',
-  body: strictFor<AddAlertsBody>()({
+  body: strictObject({
     name,
     channel,
     rule: Type.Optional(rule),
@@ -200,12 +200,12 @@ export const addAlerts: Route<{ body: AddAlertsBody; reply: Subscription }> = {
 export const testAlerts: Route<{ reply: { readonly notified: number } }> = {
   ...route('monitor', 'testAlerts', 'POST /v1/alerts/test', 'admin'),
   summary: 'Send a test alert to every subscription that takes all rules.',
-  replies: { 200: objectFor<{ readonly notified: number }>()({ notified: count }) },
+  replies: { 200: object({ notified: count }) },
 }
 
 export const removeAlerts: Route<{ params: IdParams; reply: { readonly deleted: true } }> = {
   ...route('monitor', 'removeAlerts', 'DELETE /v1/alerts/{id}', 'admin'),
   summary: 'End a subscription to alerts.',
-  replies: { 200: objectFor<{ readonly deleted: true }>()({ deleted: Type.Literal(true) }) },
+  replies: { 200: object({ deleted: Type.Literal(true) }) },
   problems: ['not_found'],
 }

@@ -3,15 +3,15 @@ import type { AuditEntry, ListAuditOptions } from '../../../audit/index.ts'
 import type { Duration } from '../../../core/duration.ts'
 import { type Route, route, streamOf } from '../route.ts'
 import {
+  exactly,
   instantOptions,
   nameOptions,
-  objectFor,
+  object,
   oneOf,
-  queryFor,
+  queryObject,
   type Schema,
-  schemaFor,
   spanPattern,
-  strictFor,
+  strictObject,
   Type,
 } from '../schema.ts'
 import {
@@ -37,14 +37,14 @@ export const livez: Route<{ reply: Health }> = {
   ...route('system', 'livez', 'GET /livez', 'none'),
   relieves: true,
   summary: 'The process is alive.',
-  replies: { 200: objectFor<Health>()({ status: Type.String(), version: Type.String() }) },
+  replies: { 200: object({ status: Type.String(), version: Type.String() }) },
 }
 
 /** The checks of a server, with the reasons why it is not ready. */
 export interface Readiness extends Health {
   readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly detail?: string }[]
 }
-export const readinessSchema: Schema<Readiness> = objectFor<Readiness>()({
+export const readinessSchema: Schema<Readiness> = object({
   status: Type.String(),
   version: Type.String(),
   checks: Type.Array(
@@ -65,14 +65,14 @@ export const metrics: Route = {
   ...route('system', 'metrics', 'GET /metrics', 'read'),
   relieves: true,
   summary: 'Metrics in the text format of Prometheus.',
-  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
+  replies: { 200: exactly(Type.Unknown()) },
   replyType: 'text',
 }
 
 export const openapi: Route = {
   ...route('system', 'openapi', 'GET /openapi.json', 'none'),
   summary: 'This API as an OpenAPI 3.1 document.',
-  replies: { 200: schemaFor<unknown>()(Type.Unknown()) },
+  replies: { 200: exactly(Type.Unknown()) },
 }
 
 export const events: Route = {
@@ -93,7 +93,7 @@ export const events: Route = {
 
 /** The routes of the audit. They only read it; the server writes it. */
 
-const entry = objectFor<AuditEntry>()({
+const entry: Schema<AuditEntry> = object({
   id: Type.String(),
   at: Type.Integer(instantOptions),
   actor: Type.Object({ id: Type.String(), name: orNull(Type.String()) }),
@@ -111,7 +111,7 @@ export const listAudit: Route<{ query: ListAuditOptions; reply: Page<AuditEntry>
     'works on the store itself. `outcome` is `done`, `refused` with the `code` of the problem, or `unknown` when ' +
     'the server or its store failed on the way. Entries hold no secrets and no payloads, and are kept for 90 days ' +
     'by default.',
-  query: strictFor<ListAuditOptions>()({
+  query: strictObject({
     action: Type.Optional(name),
     actor: Type.Optional(name),
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
@@ -137,12 +137,12 @@ const fields = {
   expiresAt: instantOrNull,
   revokedAt: instantOrNull,
 }
-const tokenSchema = objectFor<Token>()(fields)
+const tokenSchema: Schema<Token> = object(fields)
 
 export const listTokens: Route<{ query: PageQuery; reply: Page<Token> }> = {
   ...route('access', 'listTokens', 'GET /v1/tokens', 'admin'),
   summary: 'List tokens, including expired and revoked ones. Secrets are neither stored nor shown.',
-  query: queryFor<PageQuery>()({
+  query: queryObject({
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 50 })),
     cursor: Type.Optional(Type.String(nameOptions)),
   }),
@@ -163,7 +163,7 @@ export const createToken: Route<{ body: CreateTokenBody; reply: TokenWithSecret 
     'An Idempotency-Key is refused here: to repeat the reply, the server would have to store the secret. Only a ' +
     'token of every namespace (`*`) may create tokens for another namespace. A token with `nodes` may connect as ' +
     'these nodes and do nothing else; its scope is `work`.',
-  body: strictFor<CreateTokenBody>()({
+  body: strictObject({
     name: Type.String(nameOptions),
     scope,
     nodes: Type.Optional(orNull(Type.Array(Type.String(nameOptions), { minItems: 1, maxItems: 100 }))),
@@ -174,7 +174,7 @@ export const createToken: Route<{ body: CreateTokenBody; reply: TokenWithSecret 
       ),
     ),
   }),
-  replies: { 201: objectFor<TokenWithSecret>()({ ...fields, secret: Type.String() }) },
+  replies: { 201: object({ ...fields, secret: Type.String() }) },
 }
 
 export const revokeToken: Route<{ params: IdParams; reply: Token }> = {

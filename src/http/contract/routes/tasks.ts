@@ -9,7 +9,7 @@ import type {
   TaskEvent,
 } from '../../../dispatch/index.ts'
 import { type Route, route, type StreamEvents, streamOf } from '../route.ts'
-import { objectFor, oneOf, queryFor, type Schema, strict, strictFor, Type } from '../schema.ts'
+import { object, oneOf, queryObject, type Schema, strict, strictObject, Type } from '../schema.ts'
 import {
   count,
   type IdParams,
@@ -50,9 +50,9 @@ const taskFields = {
   finishedAt: instantOrNull,
 }
 
-export const taskSchema: Schema<Task> = objectFor<Task>()(taskFields)
+export const taskSchema: Schema<Task> = object(taskFields)
 
-export const foundTaskSchema: Schema<FoundTask> = objectFor<FoundTask>()({
+export const foundTaskSchema: Schema<FoundTask> = object({
   ...taskFields,
   progress: orNull(Type.Object({ percent: numberOrNull, note: textOrNull, at: instant })),
   uses,
@@ -86,7 +86,7 @@ const submitBody: Schema<SubmitOptions> = Type.Object(
   strict,
 ) as Schema<SubmitOptions>
 
-const submitted: Schema<Submitted> = objectFor<Submitted>()({
+const submitted: Schema<Submitted> = object({
   taskId: text,
   status,
   duplicate: Type.Boolean(),
@@ -112,7 +112,7 @@ export const listTasks: Route<{ query: ListTasksOptions; reply: Page<Task> }> = 
     'A task that runs on a node of another server shows as `waiting` for up to two seconds, then as `running`. ' +
     '`assigned` are the tasks that this server has given to its nodes. A short page is the last one only if its ' +
     '`cursor` is null.',
-  query: queryFor<ListTasksOptions>()({ status: Type.Optional(status), ...pageQuery(191) }),
+  query: queryObject({ status: Type.Optional(status), ...pageQuery(191) }),
   replies: { 200: pageOf(taskSchema) },
 }
 
@@ -173,7 +173,7 @@ type CancelOptions = NonNullable<Parameters<Dispatch['cancel']>[1]>
 export const cancelTask: Route<{ params: IdParams; body: CancelOptions; reply: Task }> = {
   ...route('dispatch', 'cancelTask', 'POST /v1/tasks/{id}/cancel', 'work'),
   summary: 'Cancel a task that has not ended. The node that runs it is asked to stop.',
-  body: strictFor<CancelOptions>()({
+  body: strictObject({
     reason: Type.Optional(Type.String({ minLength: 1, maxLength: 1_024 })),
   }),
   bodyOptional: true,
@@ -186,7 +186,7 @@ export const explainTask: Route<{ params: IdParams; reply: Explanation }> = {
   summary:
     'Explain why a task waits: how many nodes fail each requirement, the nearest misses, and what would let it run.',
   replies: {
-    200: objectFor<Explanation>()({
+    200: object({
       taskId: text,
       nodeCount: count,
       suitableCount: count,

@@ -10,7 +10,7 @@ import type {
   WorkersPage,
 } from '../../../fleet/workers/index.ts'
 import { type Route, route } from '../route.ts'
-import { objectFor, oneOf, queryFor, type Schema, strict, strictFor, Type } from '../schema.ts'
+import { object, oneOf, part, queryObject, type Schema, strict, strictObject, Type } from '../schema.ts'
 import { count, type IdParams, instant, name, orNull, pageQuery, span } from '../values.ts'
 
 /** Routes of workers: the live workers, their jobs, and the commands of operators. */
@@ -39,7 +39,7 @@ const workerFields = {
   seenAt: instant,
   leaseEndsAt: instant,
 }
-const workerSchema: Schema<FleetWorker> = objectFor<FleetWorker>()(workerFields)
+const workerSchema: Schema<FleetWorker> = object(workerFields)
 
 export const listWorkers: Route<{ query: ListWorkersOptions; reply: WorkersPage }> = {
   ...route('jobs', 'listWorkers', 'GET /v1/workers', 'read'),
@@ -48,7 +48,7 @@ export const listWorkers: Route<{ query: ListWorkersOptions; reply: WorkersPage 
     'A worker renews its row at least every 10 seconds. Without a renewal for 30 seconds its `state` is `gone`, and it ' +
     'is listed for another day. A worker that stopped in good order leaves the list at once. `running` has up to 20 ' +
     'jobs, longest first, as of `seenAt`. All instants are of the store’s clock; count ages from `at`.',
-  query: queryFor<ListWorkersOptions>()({
+  query: queryObject({
     queue: Type.Optional(name),
     kind: Type.Optional(name),
     state: Type.Optional(oneOf('running', 'quiet', 'stopping', 'gone')),
@@ -57,8 +57,8 @@ export const listWorkers: Route<{ query: ListWorkersOptions; reply: WorkersPage 
     ...pageQuery(2_048),
   }),
   replies: {
-    200: objectFor<WorkersPage>()({
-      items: Type.Array(Type.Unsafe<FleetWorker>(workerSchema)),
+    200: object({
+      items: Type.Array(part(workerSchema)),
       cursor: textOrNull,
       at: instant,
     }),
@@ -69,7 +69,7 @@ export const getWorker: Route<{ params: IdParams; reply: FoundFleetWorker }> = {
   ...route('jobs', 'getWorker', 'GET /v1/workers/{id}', 'read'),
   summary: 'Get a worker, with the JSON Schemas of its kinds.',
   replies: {
-    200: objectFor<FoundFleetWorker>()({
+    200: object({
       ...workerFields,
       schemas: Type.Record(text, Type.Unknown()),
       at: instant,
@@ -102,7 +102,7 @@ export const stopWorker: Route<{ params: IdParams; body: StopWorkerOptions; repl
   description:
     'It claims nothing more, has `graceMs` for what it runs, and hands back the rest, which burns no attempt. Then it ' +
     'leaves the list.',
-  body: strictFor<StopWorkerOptions>()({ graceMs: Type.Optional(span) }),
+  body: strictObject({ graceMs: Type.Optional(span) }),
   bodyOptional: true,
   replies: { 200: workerSchema },
   problems: ['not_found', 'conflict'],
@@ -151,7 +151,7 @@ export const reportWorkers: Route<{ body: ReportWorkersBody; reply: WorkersRepor
     '`session` is chosen at random by the worker when it starts. A worker renews at least every 10 seconds; a row that ' +
     'is not renewed for 30 seconds is `gone`. A program that only claims needs none of this: it is listed by the ' +
     '`workerId` of its claims.',
-  body: strictFor<ReportWorkersBody>()({
+  body: strictObject({
     join: Type.Optional(
       Type.Array(
         Type.Object(
@@ -179,7 +179,7 @@ export const reportWorkers: Route<{ body: ReportWorkersBody; reply: WorkersRepor
     leave: Type.Optional(Type.Array(Type.Object(refFields, strict), most)),
   }),
   replies: {
-    200: objectFor<WorkersReported>()({
+    200: object({
       joined: Type.Array(Type.Boolean()),
       renewed: standings,
       asked: standings,
