@@ -24,25 +24,60 @@ export async function openBackend(url: string, { redis, ...options }: BackendOpt
 }
 
 async function openEngine(url: string, options: BackendOptions): Promise<Backend> {
-  const [scheme = ''] = /^[a-z][a-z0-9+.-]*(?=:)/.exec(url) ?? []
-  switch (scheme) {
-    case 'memory':
-      return (await import('./memory/index.ts')).openMemory(options)
-    case 'sqlite':
-      return (await import('./sqlite/index.ts')).openSqlite(url, options)
-    case 'postgres':
-    case 'postgresql':
-      return (await withDriver('pg', () => import('./postgres/index.ts'))).openPostgres(url, options)
-    case 'mysql':
-    case 'mariadb':
-      return (await withDriver('mysql2', () => import('./mariadb/index.ts'))).openMariadb(url, options)
-    default:
-      // Do not show the URL: it may contain a password.
-      throw new SignalboxError(
-        'invalid_argument',
-        `There is no engine for "${scheme}:". Use memory:, sqlite:FILE, postgres://… or mysql://… (MariaDB).`,
-      )
-  }
+  const scheme = schemeOf(url)
+  if (scheme === 'memory') return (await import('./memory/index.ts')).openMemory(options)
+  const refusal = `There is no engine for "${scheme}:". Use memory:, sqlite:FILE, postgres://… or mysql://… (MariaDB).`
+  return requireEngine(scheme, refusal).open(url, options)
+}
+
+/** What each SQL engine opens by a URL. */
+interface SqlEngine {
+  open(url: string, options: BackendOptions): Promise<Backend>
+  migrator(url: string): Promise<OpenMigrator>
+  copyEnd(url: string): Promise<CopyEnd>
+}
+
+const sqlite: SqlEngine = {
+  open: async (url, options) => (await import('./sqlite/index.ts')).openSqlite(url, options),
+  migrator: async (url) => (await import('./sqlite/open-migrator.ts')).openSqliteMigrator(url),
+  copyEnd: async (url) => (await import('./sqlite/copy.ts')).openSqliteCopyEnd(url),
+}
+
+const postgres: SqlEngine = {
+  open: async (url, options) =>
+    (await withDriver('pg', () => import('./postgres/index.ts'))).openPostgres(url, options),
+  migrator: async (url) =>
+    (await withDriver('pg', () => import('./postgres/migrator.ts'))).openPostgresMigrator(url),
+  copyEnd: async (url) =>
+    (await withDriver('pg', () => import('./postgres/copy.ts'))).openPostgresCopyEnd(url),
+}
+
+const mariadb: SqlEngine = {
+  open: async (url, options) =>
+    (await withDriver('mysql2', () => import('./mariadb/index.ts'))).openMariadb(url, options),
+  migrator: async (url) =>
+    (await withDriver('mysql2', () => import('./mariadb/migrator.ts'))).openMariadbMigrator(url),
+  copyEnd: async (url) =>
+    (await withDriver('mysql2', () => import('./mariadb/copy.ts'))).openMariadbCopyEnd(url),
+}
+
+const engines: ReadonlyMap<string, SqlEngine> = new Map([
+  ['sqlite', sqlite],
+  ['postgres', postgres],
+  ['postgresql', postgres],
+  ['mysql', mariadb],
+  ['mariadb', mariadb],
+])
+
+function schemeOf(url: string): string {
+  return /^[a-z][a-z0-9+.-]*(?=:)/.exec(url)?.[0] ?? ''
+}
+
+/** `refusal` must not show the URL: it may contain a password. */
+function requireEngine(scheme: string, refusal: string): SqlEngine {
+  const engine = engines.get(scheme)
+  if (engine === undefined) throw new SignalboxError('invalid_argument', refusal)
+  return engine
 }
 
 /** A migrator, and the connections that it opened. */
@@ -53,7 +88,9 @@ export type OpenMigrator = Migrator & AsyncDisposable
  * when `status` or `up` is called, so `sql` needs no server.
  */
 export async function openMigrator(url: string): Promise<OpenMigrator> {
-  const migrator = await chooseMigrator(url)
+  const scheme = schemeOf(url)
+  const refusal = `There is no schema to migrate in "${scheme}:". Use sqlite:FILE, postgres://… or mysql://… (MariaDB).`
+  const migrator = await requireEngine(scheme, refusal).migrator(url)
   return {
     ...migrator,
     async up(onStep) {
@@ -65,45 +102,11 @@ export async function openMigrator(url: string): Promise<OpenMigrator> {
   }
 }
 
-async function chooseMigrator(url: string): Promise<OpenMigrator> {
-  const [scheme = ''] = /^[a-z][a-z0-9+.-]*(?=:)/.exec(url) ?? []
-  switch (scheme) {
-    case 'sqlite':
-      return (await import('./sqlite/open-migrator.ts')).openSqliteMigrator(url)
-    case 'postgres':
-    case 'postgresql':
-      return (await withDriver('pg', () => import('./postgres/migrator.ts'))).openPostgresMigrator(url)
-    case 'mysql':
-    case 'mariadb':
-      return (await withDriver('mysql2', () => import('./mariadb/migrator.ts'))).openMariadbMigrator(url)
-    default:
-      // Do not show the URL: it may contain a password.
-      throw new SignalboxError(
-        'invalid_argument',
-        `There is no schema to migrate in "${scheme}:". Use sqlite:FILE, postgres://… or mysql://… (MariaDB).`,
-      )
-  }
-}
-
 /** Opens one end of a copy by its URL. Only a database that outlives its process can be one. */
 export async function openCopyEnd(url: string): Promise<CopyEnd> {
-  const [scheme = ''] = /^[a-z][a-z0-9+.-]*(?=:)/.exec(url) ?? []
-  switch (scheme) {
-    case 'sqlite':
-      return (await import('./sqlite/copy.ts')).openSqliteCopyEnd(url)
-    case 'postgres':
-    case 'postgresql':
-      return (await withDriver('pg', () => import('./postgres/copy.ts'))).openPostgresCopyEnd(url)
-    case 'mysql':
-    case 'mariadb':
-      return (await withDriver('mysql2', () => import('./mariadb/copy.ts'))).openMariadbCopyEnd(url)
-    default:
-      // Do not show the URL: it may contain a password.
-      throw new SignalboxError(
-        'invalid_argument',
-        `"${scheme}:" cannot be copied from or to${whyNot[scheme] ?? ''}. Use sqlite:FILE, postgres://… or mysql://… (MariaDB).`,
-      )
-  }
+  const scheme = schemeOf(url)
+  const refusal = `"${scheme}:" cannot be copied from or to${whyNot[scheme] ?? ''}. Use sqlite:FILE, postgres://… or mysql://… (MariaDB).`
+  return requireEngine(scheme, refusal).copyEnd(url)
 }
 
 const whyNot: Readonly<Record<string, string>> = {

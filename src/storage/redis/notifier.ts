@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Batcher } from '../../core/batcher.ts'
 import { patientClock, within } from '../../core/clock.ts'
 import type { BackendNotifier } from '../backend.ts'
+import { Listeners } from '../listeners.ts'
 import { type Client, LastingClient } from './client.ts'
 import type { Connection } from './connection.ts'
 import { channelOf } from './keys.ts'
@@ -14,7 +15,7 @@ import { createScript } from './scripts/script.ts'
  */
 export class RedisNotifiers {
   readonly #subscriber: Subscriber
-  readonly #listeners = new Map<string, Set<() => void>>()
+  readonly #listeners = new Listeners()
   /** The channels to wake in other processes. */
   readonly #wakeUps: Batcher<string, void>
   #isClosed = false
@@ -29,11 +30,11 @@ export class RedisNotifiers {
     })
     this.#subscriber = new Subscriber(url, {
       heard: (channel, sender) => {
-        if (sender !== this.#self) this.#wakeLocal(channel)
+        if (sender !== this.#self) this.#listeners.wake(channel)
       },
       // Between a listener's read of the store and its subscription a wake-up may have been missed.
       listening: (channels) => {
-        for (const channel of channels) this.#wakeLocal(channel)
+        for (const channel of channels) this.#listeners.wake(channel)
       },
     })
   }
@@ -59,7 +60,7 @@ export class RedisNotifiers {
 
   #wake(channel: string): void {
     if (this.#isClosed) return
-    this.#wakeLocal(channel)
+    this.#listeners.wake(channel)
     // Losing a wake-up is harmless, because its listeners also poll.
     if (this.#wakeUps.waitingCount < maxPendingChannels) void this.#wakeUps.add(channel)
   }
@@ -73,29 +74,13 @@ export class RedisNotifiers {
 
   #listen(channels: readonly string[], heard: () => void): () => void {
     if (this.#isClosed) return () => undefined
-    // Wrap `heard`, so that the same function may listen twice and stop once.
-    const mine = () => heard()
-    for (const channel of channels) {
-      const others = this.#listeners.get(channel)
-      if (others) others.add(mine)
-      else {
-        this.#listeners.set(channel, new Set([mine]))
-        this.#subscriber.want(channel)
-      }
-    }
+    const isUnheard = (channel: string) => this.#listeners.of(channel).length === 0
+    for (const channel of channels) if (isUnheard(channel)) this.#subscriber.want(channel)
+    const stop = this.#listeners.listen(channels, heard)
     return () => {
-      for (const channel of channels) {
-        const others = this.#listeners.get(channel)
-        if (!others?.delete(mine) || others.size > 0) continue
-        this.#listeners.delete(channel)
-        this.#subscriber.drop(channel)
-      }
+      stop()
+      for (const channel of channels) if (isUnheard(channel)) this.#subscriber.drop(channel)
     }
-  }
-
-  #wakeLocal(channel: string): void {
-    const listeners = this.#listeners.get(channel)
-    if (listeners) for (const heard of [...listeners]) heard()
   }
 }
 

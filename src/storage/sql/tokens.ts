@@ -30,7 +30,8 @@ const insert = statement(
   },
   (d) => `
 INSERT INTO @access_token (namespace, id, name, scope, nodes, digest, created_at, expires_at)
-VALUES (:namespace, :id, :name, :scope, :nodes, :digest, ${d.now}, ${d.now} + :expiresInMs)
+SELECT :namespace, :id, :name, :scope, :nodes, :digest, clock.now, clock.now + :expiresInMs
+FROM (SELECT ${d.now} AS now LIMIT 1) clock
 RETURNING ${selected(d)}`,
 )
 

@@ -1,5 +1,6 @@
 import type { Verdict } from '../../../jobs/index.ts'
 import { boundAttemptError, lostError } from '../../attempt-error.ts'
+import { endIdle } from '../../sql/jobs/cancel.ts'
 import { expiredError } from '../../token.ts'
 import type { Statement } from '../connection/calls.ts'
 import { nowMs } from '../connection/clock.ts'
@@ -40,18 +41,10 @@ export function toDead({ tables, namespace }: Store, ids: readonly string[]): re
   ]
 }
 
-export function toCancelled({ tables, namespace }: Store, ids: readonly string[]): readonly Statement[] {
+export function toCancelled({ namespace, database }: Store, ids: readonly string[]): readonly Statement[] {
   if (ids.length === 0) return []
-  return [
-    [
-      `INSERT INTO ${tables.history} (${carried}, ${ending})
-        SELECT ${carried}, 'cancelled', attempt, hand_back_count, snooze_count, started_at, ${nowMs}, worker_id, NULL,
-          NULL, error, FALSE
-        FROM ${tables.queue} WHERE namespace = ? AND id IN (?)`,
-      [namespace, ids],
-    ],
-    ...leave({ tables, namespace }, ids),
-  ]
+  const ends = ids.map((id) => ({ id, error: null }))
+  return endIdle(namespace, ends).flatMap((bound) => database.encode(bound))
 }
 
 /** Deletes the rows and their cancellation requests. */
