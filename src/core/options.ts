@@ -32,6 +32,11 @@ export function real(name: string, value: unknown, { min = 0, max = Number.MAX_V
   return refuse(name, `a number ${range(min, max)}`, value)
 }
 
+/** An instant: epoch milliseconds that a Date can hold, or a Date. */
+export function instant(name: string, value: unknown): number {
+  return whole(name, value instanceof Date ? value.getTime() : value, { max: 8_640_000_000_000_000 })
+}
+
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** A span of time in milliseconds: a whole number of them, or text such as '250ms', '30s', '1.5m', '24h', '7d'. */

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import type { Duration } from '../core/duration.ts'
 import { invalidArgument, SignalboxError } from '../core/errors.ts'
 import { createFakeClock, type FakeClock } from '../core/fake-clock.ts'
-import { duration, oneOf, onlyKeys, whole } from '../core/options.ts'
+import { duration, instant, oneOf, onlyKeys } from '../core/options.ts'
 import { type Box, open } from '../index.ts'
 import { createDrivenJobs } from '../jobs/index.ts'
 import { createLocksForJobs } from '../locks/index.ts'
@@ -49,7 +49,7 @@ export interface TestBox extends Box {
 export async function openTestBox(options: TestBoxOptions = {}): Promise<TestBox> {
   onlyKeys('openTestBox', options, ['mode', 'at', 'url'])
   const mode = oneOf('openTestBox.mode', options.mode ?? 'manual', ['inline', 'manual'])
-  const clock = createTestClock(instant(options.at))
+  const clock = createTestClock(instant('openTestBox.at', options.at ?? Date.now()))
   const database = createTestDatabase(options.url === undefined ? undefined : testUrl(options.url))
   const box = await openOn(database, clock)
   const { jobs: store, logs, attempts, schedules, notifier } = box.backend
@@ -110,11 +110,6 @@ function testUrl(url: string): string {
 
 function boxClosed(): SignalboxError {
   return new SignalboxError('closed', 'This box is closed. Open another one.')
-}
-
-function instant(at: number | Date | undefined): number {
-  const given = at instanceof Date ? at.getTime() : at
-  return whole('openTestBox.at', given ?? Date.now(), { max: 8_640_000_000_000_000 })
 }
 
 /** The clock of a test box. It moves only when the test moves it, and accepts durations like all of Signalbox. */

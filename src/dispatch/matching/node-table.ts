@@ -48,6 +48,12 @@ export class NodeTable {
     return this.#nodes.get(nodeId)
   }
 
+  /** The node, if it has this epoch and is not dead. */
+  findLive(nodeId: string, epoch: number): RegistryNode | undefined {
+    const node = this.#nodes.get(nodeId)
+    return node?.epoch === epoch && node.status !== 'gone' ? node : undefined
+  }
+
   at(index: number): RegistryNode | null {
     return this.#byIndex[index] ?? null
   }

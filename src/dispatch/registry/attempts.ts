@@ -62,8 +62,7 @@ export function handleAttemptFrame(state: RegistryState, frame: AttemptFrame): v
       handleReject(state, task, lease, frame)
       return
     case 'result':
-      releaseLease(state, lease)
-      task.lease = null
+      takeBack(state, task, lease)
       settle(state, task, 'completed', { output: frame.output, by: { nodeId, epoch } })
       return
     case 'fail':
@@ -96,25 +95,28 @@ function handleReject(state: RegistryState, task: TaskEntry, lease: Lease, frame
   const { nodeId, epoch, reason } = frame
   task.rejects += 1
   if (!temporaryReasons.has(reason) || task.rejects > state.policy.maxRejects) {
-    releaseLease(state, lease)
-    task.lease = null
+    takeBack(state, task, lease)
     const error = { code: 'rejected', message: `Node "${nodeId}" rejected the task: ${reason}` }
     endAttempt(state, task, 'rejected', error, { by: { nodeId, epoch }, afterMs: retryDelayMs(state, frame) })
     return
   }
   // The node gets no task for this service for a while, because it would reject the next one too. No attempt is spent.
   restService(state, node, task.spec.service, frame.retryAfterMs ?? state.policy.restMs)
-  releaseLease(state, lease)
-  task.lease = null
+  takeBack(state, task, lease)
   if (!place(state, task)) enterQueue(state, task)
 }
 
 function handleFail(state: RegistryState, task: TaskEntry, lease: Lease, frame: CommandOf<'fail'>): void {
   const by = { nodeId: frame.nodeId, epoch: frame.epoch }
-  releaseLease(state, lease)
-  task.lease = null
+  takeBack(state, task, lease)
   if (!frame.retryable) settle(state, task, 'failed', { error: frame.error, by })
   else endAttempt(state, task, 'failed', frame.error, { by, afterMs: retryDelayMs(state, frame) })
+}
+
+/** Frees the slots of an attempt that its node has ended. */
+function takeBack(state: RegistryState, task: TaskEntry, lease: Lease): void {
+  releaseLease(state, lease)
+  task.lease = null
 }
 
 function retryDelayMs({ policy }: RegistryState, { attempt }: OfAttempt): number {

@@ -133,8 +133,8 @@ export function heartbeat(state: RegistryState, frame: Heartbeat): void {
 
 /** Gives a node no new work until it sends a frame: its socket closed, or it fell silent. */
 export function suspect(state: RegistryState, { nodeId, epoch, reason }: CommandOf<'nodeSuspect'>): void {
-  const node = state.nodes.find(nodeId)
-  if (node === undefined || node.epoch !== epoch || node.status !== 'ready') return
+  const node = state.nodes.findLive(nodeId, epoch)
+  if (node?.status !== 'ready') return
   node.status = 'suspect'
   if (node.heldFor !== null) releaseHold(state, node.heldFor)
   state.refresh(node)
@@ -146,8 +146,8 @@ export function suspect(state: RegistryState, { nodeId, epoch, reason }: Command
  * recognised.
  */
 export function gone(state: RegistryState, { nodeId, epoch, reason }: CommandOf<'nodeGone'>): void {
-  const node = state.nodes.find(nodeId)
-  if (node === undefined || node.epoch !== epoch || node.status === 'gone') return
+  const node = state.nodes.findLive(nodeId, epoch)
+  if (node === undefined) return
   depart(state, node, 'node_lost', `Node "${nodeId}" was lost: ${reason}`)
   state.report({ name: 'node.gone', nodeId, epoch, reason })
   state.timers.set(node.forgetTimer, state.now + state.policy.keepMs)
@@ -161,8 +161,8 @@ const leaveReasons = {
 
 /** Ends a node that left, or that connected to another server. */
 export function bye(state: RegistryState, { nodeId, epoch, elsewhere }: CommandOf<'nodeBye'>): void {
-  const node = state.nodes.find(nodeId)
-  if (node === undefined || node.epoch !== epoch || node.status === 'gone') return
+  const node = state.nodes.findLive(nodeId, epoch)
+  if (node === undefined) return
   const [reason, message] = leaveReasons[elsewhere ?? 'node_lost']
   depart(state, node, elsewhere ?? 'node_lost', `Node "${nodeId}" ${message}.`)
   state.report({ name: 'node.gone', nodeId, epoch, reason })

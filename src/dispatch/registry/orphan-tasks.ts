@@ -107,8 +107,8 @@ function holdOrphan(state: RegistryState, node: RegistryNode, taskId: string, sh
 /** Handles the answer to the lookup of a task that a node lists. */
 export function handleOrphan(state: RegistryState, answer: CommandOf<'orphan'>): void {
   const { nodeId, epoch, taskId, uses } = answer
-  const node = state.nodes.find(nodeId)
-  if (node === undefined || node.epoch !== epoch || node.status === 'gone') return
+  const node = state.nodes.findLive(nodeId, epoch)
+  if (node === undefined) return
   const { foreignTasks } = node
   // The node has sent a frame since: it no longer lists the task, or reported how the task ended.
   if (!foreignTasks.resolve(taskId)) return
@@ -149,8 +149,7 @@ function updateLookupTimer(state: RegistryState, node: RegistryNode): void {
     return
   }
   state.timers.clear(node.lookupTimer)
-  state.refresh(node)
-  state.freedNodes.add(node)
+  state.freed(node)
   reportDrained(state, node)
 }
 
@@ -159,8 +158,7 @@ export function handleLookupTimeout(state: RegistryState, node: RegistryNode): v
   const { nodeId, epoch, foreignTasks } = node
   state.report({ name: 'node.unanswered', nodeId, epoch, taskCount: foreignTasks.pending.size })
   foreignTasks.giveUp()
-  state.refresh(node)
-  state.freedNodes.add(node)
+  state.freed(node)
   reportDrained(state, node)
 }
 

@@ -106,6 +106,5 @@ export function releaseHold(state: RegistryState, task: TaskEntry): void {
   task.heldNode = null
   node.heldFor = null
   state.holdCount -= 1
-  state.refresh(node)
-  state.freedNodes.add(node)
+  state.freed(node)
 }

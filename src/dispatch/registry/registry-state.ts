@@ -117,13 +117,18 @@ export class RegistryState {
     this.touch(node)
   }
 
+  /** Updates a node that has newly free slots, so that waiting tasks are served there. */
+  freed(node: RegistryNode): void {
+    this.refresh(node)
+    this.freedNodes.add(node)
+  }
+
   /** Decides again which services get no work, and refreshes the node. */
   reopen(node: RegistryNode): void {
     const cordons = this.nodes.cordonsOf(node.nodeId)
     node.cordoned = cordons.has('')
     node.shut = node.names.map((name, index) => cordons.has(name) || node.restsUntil[index]! > this.now)
-    this.refresh(node)
-    this.freedNodes.add(node)
+    this.freed(node)
   }
 
   touch(node: RegistryNode): void {

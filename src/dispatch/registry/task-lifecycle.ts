@@ -95,8 +95,7 @@ export function releaseLease(state: RegistryState, lease: Lease): void {
   const { node } = lease
   if (lease.grace !== null) state.timers.clear(lease.grace)
   if (!node.giveBack(lease)) return
-  state.refresh(node)
-  state.freedNodes.add(node)
+  state.freed(node)
   reportDrained(state, node)
 }
 

@@ -3,7 +3,7 @@ import type { Duration } from '../../core/duration.ts'
 import { invalidArgument } from '../../core/errors.ts'
 import { createId } from '../../core/ids.ts'
 import { encodeJson } from '../../core/json.ts'
-import { duration, flag, listOf, onlyKeys, refuse, show, text, whole } from '../../core/options.ts'
+import { duration, flag, instant, listOf, onlyKeys, refuse, show, text, whole } from '../../core/options.ts'
 import {
   type DependencyMeta,
   type DependencyOptions,
@@ -82,7 +82,6 @@ export const addKeys: readonly string[] = [
 ]
 /** The option names of a job in a list. */
 const listedKeys: readonly string[] = ['kind', 'payload', 'ref', ...addKeys]
-const maxInstant = 8_640_000_000_000_000
 /** A century. */
 export const maxSpanMs = 3_155_760_000_000
 const maxTimerMs = 2 ** 31 - 1
@@ -153,10 +152,7 @@ function resolveDue(name: string, { runAt, delayMs }: AddOptions): NewJob['due']
   if (runAt !== undefined && delayMs !== undefined) {
     throw invalidArgument(`${name} has both runAt and delayMs; give one of them.`)
   }
-  if (runAt !== undefined) {
-    const instant = runAt instanceof Date ? runAt.getTime() : runAt
-    return { runAt: whole(`${name}.runAt`, instant, { max: maxInstant }) }
-  }
+  if (runAt !== undefined) return { runAt: instant(`${name}.runAt`, runAt) }
   return { delayMs: delayMs === undefined ? 0 : duration(`${name}.delayMs`, delayMs, { max: maxSpanMs }) }
 }
 

@@ -1,6 +1,6 @@
 import { invalidArgument } from '../../core/errors.ts'
 import { createId } from '../../core/ids.ts'
-import { duration, flag, oneOf, onlyKeys, show, whole } from '../../core/options.ts'
+import { duration, flag, instant, oneOf, onlyKeys, show } from '../../core/options.ts'
 import { addKeys, checkJobToAdd, definedBy, resolveNewJob, resolveTags } from '../api/add-options.ts'
 import { encodeMeta } from '../job-facts.ts'
 import type { NewJob } from '../job-store.ts'
@@ -38,7 +38,6 @@ const timeKeys = ['runAt', 'delayMs', 'after', 'ref'] as const
 const jobKeys = addKeys.filter((key) => !(timeKeys as readonly string[]).includes(key))
 const minEveryMs = 100
 const maxEveryMs = 31_557_600_000
-const maxInstant = 8_640_000_000_000_000
 
 /**
  * Checks a schedule and fills in the defaults. A fixed rate without a start counts from `now`. Throws
@@ -209,8 +208,4 @@ const unreadable: ScheduleDoc = {
     ...{ queue: '?', kind: '?', payload: 'null', priority: 0, uniqueKey: null, maxAttempts: 1 },
     ...{ backoff: null, timeoutMs: null, tags: [] },
   },
-}
-
-function instant(name: string, value: number | Date): number {
-  return whole(name, value instanceof Date ? value.getTime() : value, { max: maxInstant })
 }

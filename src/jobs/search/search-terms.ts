@@ -319,7 +319,7 @@ class SearchParser {
   }
 }
 
-const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const unitMs: Readonly<Record<string, number>> = Object.fromEntries(units)
 /** A century. */
 const maxSpanMs = 3_155_760_000_000
 
