@@ -41,9 +41,8 @@ export function createUpkeep(
 
 /** A background task that exists while at least one worker runs here. */
 export interface WorkerCompanion<Task> {
-  /** The task runs from the start of this worker. */
-  join(worker: Worker): void
-  leave(worker: Worker): void
+  workerStarted(worker: Worker): void
+  workerStopped(worker: Worker): void
   /** Starts the task now and keeps it until `close`, with or without workers. Undefined after `close`. */
   keep(): Task | undefined
   close(): Promise<void>
@@ -73,15 +72,11 @@ export function createWorkerCompanion<Task extends { stop(): Promise<unknown> }>
   }
 
   return {
-    join(worker) {
-      const startWorker = worker.start.bind(worker)
-      worker.start = async () => {
-        await startWorker()
-        started.add(worker)
-        start()
-      }
+    workerStarted(worker) {
+      started.add(worker)
+      start()
     },
-    leave(worker) {
+    workerStopped(worker) {
       if (started.delete(worker) && started.size === 0 && !isKept) stop()
     },
     keep() {

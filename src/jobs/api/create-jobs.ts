@@ -19,7 +19,7 @@ import { createFiring } from '../schedules/schedule-runner.ts'
 import { absentSchedules, createSchedules } from '../schedules/schedules.ts'
 import { type ListOptions, resolveList } from '../search/list-jobs.ts'
 import { listPage, type Scanned, type SearchPage, searchPage } from '../search/scan-jobs.ts'
-import { watchUnattended } from '../telemetry/job-activity.ts'
+import { countUnattended } from '../telemetry/job-activity.ts'
 import { outcomeOf } from '../telemetry/telemetry.ts'
 import { createWorkerCompanion } from '../upkeep.ts'
 import { JobWaits, waitForJob } from '../waiting/job-waits.ts'
@@ -329,15 +329,21 @@ export function createJobs(parts: JobsParts): Jobs {
     worker(options) {
       if (isClosed)
         throw new SignalboxError('closed', 'This box was closed; open another and make workers there.')
-      const onStopped = () => {
-        workers.delete(worker)
-        for (const companion of companions) companion.leave(worker)
-      }
-      const worker = createWorker({ ...parts, store }, options, { onStopped, membership })
-      if (activity !== undefined && parts.workers !== undefined && membership !== undefined)
-        watchUnattended(worker, options.queues ?? ['default'], { workers: parts.workers, activity })
+      const worker = createWorker({ ...parts, store }, options, {
+        membership,
+        async beforeStart() {
+          if (activity !== undefined && parts.workers !== undefined && membership !== undefined)
+            await countUnattended(options.queues ?? ['default'], { workers: parts.workers, activity })
+        },
+        onStarted() {
+          for (const companion of companions) companion.workerStarted(worker)
+        },
+        onStopped() {
+          workers.delete(worker)
+          for (const companion of companions) companion.workerStopped(worker)
+        },
+      })
       workers.add(worker)
-      for (const companion of companions) companion.join(worker)
       return worker
     },
 

@@ -24,8 +24,8 @@ export interface BulkWork extends AsyncDisposable {
   /** Claims operations from now on, until it is closed. Safe to repeat. */
   start(): void
   /** Claims operations while this worker runs: after a delay, or at the first wake-up. Most processes never get one. */
-  join(worker: Worker): void
-  leave(worker: Worker): void
+  workerStarted(worker: Worker): void
+  workerStopped(worker: Worker): void
   /** Hands back the operation under way; another process continues it. */
   close(): Promise<void>
 }
@@ -41,8 +41,12 @@ const laterMs = 10_000
 const graceMs = 2_000
 
 export function createBulkWork(parts: BulkWorkParts): BulkWork {
-  const { join, leave, close, keep } = createWorkerCompanion(() => createBulkTask(parts))
-  return { start: () => keep()?.start(), join, leave, close, [Symbol.asyncDispose]: close }
+  const companion = createWorkerCompanion(() => createBulkTask(parts))
+  return {
+    ...companion,
+    start: () => companion.keep()?.start(),
+    [Symbol.asyncDispose]: companion.close,
+  }
 }
 
 interface BulkTask {

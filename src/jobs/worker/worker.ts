@@ -70,6 +70,9 @@ export function createWorker(
 }
 
 export interface WorkerHooks {
+  /** The worker waits for this before it starts. */
+  readonly beforeStart?: () => Promise<void>
+  readonly onStarted?: () => void
   readonly onStopped?: () => void
   /** Lists the worker with the other workers. @default the worker is not listed */
   readonly membership?: WorkerMembership | undefined
@@ -156,6 +159,7 @@ class JobWorker extends TalliedWorker implements Worker, HandoverTarget {
   }
 
   async start(): Promise<void> {
+    if (this.#state === 'new') await this.#hooks.beforeStart?.()
     if (this.#state === 'running') return
     if (this.#state !== 'new') throw new SignalboxError('closed', 'This worker was stopped; make a new one.')
     const { queues, pollMs, leaseMs, watchdogMs } = this.#options
@@ -199,6 +203,7 @@ class JobWorker extends TalliedWorker implements Worker, HandoverTarget {
       loop.events.on('stalled', () => this.tally.warn(`${loop.name} made no progress and was replaced.`))
     }
     this.#member = this.#join()
+    this.#hooks.onStarted?.()
   }
 
   #join(): MemberHandle | undefined {
