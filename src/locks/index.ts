@@ -28,6 +28,6 @@ export {
   resolveConflicts,
   resolveLocksOptions,
 } from './locks-options.ts'
-export { createFlight, type FlightOptions } from './single-flight.ts'
+export { type FlightOptions, runSingleFlight } from './single-flight.ts'
 export { type SqlFence, type SqlFenceOptions, type SqlFenceTable, sqlFence } from './sql-fence.ts'
 export type { WatchOptions } from './watch-lock.ts'

@@ -1,5 +1,5 @@
 import type {
-  AcquireAsk,
+  AcquireRequest,
   HolderView,
   LastOutcome,
   LockTimes,
@@ -20,7 +20,11 @@ import type {
  * Every answer says whom to wake. The caller wakes them with the notifier, after the commit.
  */
 export interface LockStore {
-  acquire(key: LockKey, ask: AcquireAsk, times: LockTimes): Promise<Ruled<{ readonly standing: Standing }>>
+  acquire(
+    key: LockKey,
+    request: AcquireRequest,
+    times: LockTimes,
+  ): Promise<Ruled<{ readonly standing: Standing }>>
   release(
     key: LockKey,
     who: Requester & { readonly token: number },

@@ -5,7 +5,7 @@ import { duration, flag, oneOf, onlyKeys, text, whole, withDefaults } from '../c
 import type { AcquireOptions, LockRequest } from './lock.ts'
 import type { LockKey, WaitQueueQuery } from './lock-store.ts'
 import {
-  type AcquireAsk,
+  type AcquireRequest,
   type Conflicts,
   defaultTtlMs,
   type LockTimes,
@@ -113,7 +113,7 @@ export function resolveAcquire(
   options: AcquireOptions,
   waitByDefault: boolean,
   isStreamed: boolean,
-): AcquireAsk {
+): AcquireRequest {
   onlyRequestKeys('acquire', options, acquireKeys)
   const { wait = waitByDefault, want = 'result', ttlMs = defaultTtlMs, deadlineMs = null } = options
   return {

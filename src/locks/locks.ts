@@ -24,7 +24,7 @@ import {
   resolveToken,
 } from './locks-options.ts'
 import type { Released, Requester, Ruled } from './rules/index.ts'
-import { createFlight, type FlightOptions } from './single-flight.ts'
+import { type FlightOptions, runSingleFlight } from './single-flight.ts'
 import { createSweeper } from './upkeep.ts'
 import { createWatcher, type WatchOptions } from './watch-lock.ts'
 
@@ -123,10 +123,10 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
   const locks: Locks = {
     async acquire(options) {
       const key = resolveKey('acquire', options)
-      const ask = resolveAcquire(options, times.multiNode, false)
+      const request = resolveAcquire(options, times.multiNode, false)
       sweeper.wake()
-      const answer = await store.acquire(key, ask, times)
-      const { standing } = wake(key, answer, answer.standing.status === 'granted' ? ask : undefined)
+      const answer = await store.acquire(key, request, times)
+      const { standing } = wake(key, answer, answer.standing.status === 'granted' ? request : undefined)
       if (standing.status === 'queued') sweeper.suspect(key)
       return decodeStanding(key, standing)
     },
@@ -195,7 +195,7 @@ export function createLocks(given: LocksParts, options: LocksOptions = {}): Lock
     },
 
     watch: (options) => watcher.watch(options),
-    singleFlight: (operation, resource, options) => createFlight(calls, operation, resource, options),
+    singleFlight: (operation, resource, options) => runSingleFlight(calls, operation, resource, options),
     hold: (operation, resource, options) => holdLock(calls, operation, resource, options),
 
     async [Symbol.asyncDispose]() {

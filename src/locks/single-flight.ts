@@ -17,7 +17,7 @@ export interface FlightOptions<Value> extends Omit<HoldOptions, 'requestId' | 'w
   readonly run: (held: Held) => Promise<Value> | Value
 }
 
-export async function createFlight<Value>(
+export async function runSingleFlight<Value>(
   locks: LockCalls,
   operation: string,
   resource: string,
@@ -33,19 +33,19 @@ export async function createFlight<Value>(
     const present = await check()
     if (present !== undefined) return present
     const turn = await awaitTurn(locks, operation, resource, { ...rest, requestId, isNew }, 'result')
-    if (turn.status === 'granted') return await fly(turn.held, check, run)
+    if (turn.status === 'granted') return await runAsHolder(turn.held, check, run)
     if (turn.status === 'failed' && turn.error.code !== 'lost') throw failed(turn.error)
   }
 }
 
-async function fly<Value>(
+async function runAsHolder<Value>(
   held: Held,
   check: FlightOptions<Value>['check'],
   run: FlightOptions<Value>['run'],
 ): Promise<Value> {
   try {
     const value = (await check()) ?? (await run(held))
-    await held.release({ outcome: 'success', ...resultOf(value) }).catch(unlessUnknown)
+    await held.release({ outcome: 'success', ...resultOf(value) }).catch(ignoreUnknownCommit)
     return value
   } catch (error) {
     const terminal = (error as { terminal?: unknown } | null)?.terminal === true
@@ -56,7 +56,7 @@ async function fly<Value>(
 }
 
 /** The lock is no longer held, and the answer with the reason was lost. The work itself is done. */
-function unlessUnknown(error: unknown): void {
+function ignoreUnknownCommit(error: unknown): void {
   if (!isSignalboxError(error, 'commit_unknown')) throw error
 }
 

@@ -123,7 +123,7 @@ class WaiterWatch {
       const before = this.#view
       this.#view = view
       if (this.#isConcernedBy(before, view)) wake()
-      else if (this.#progressIsNew() || this.#hasMoved()) this.#notifier.wake()
+      else if (this.#hasNewProgress() || this.#hasMoved()) this.#notifier.wake()
     })
     let lookAt = 0
     try {
@@ -134,9 +134,9 @@ class WaiterWatch {
           lookAt = performance.now() + this.#pauseMs()
           if (this.#standing === undefined || this.#standing.status === 'ended') return
         }
-        const moved = this.#moved()
+        const moved = this.#takeMovedEvent()
         if (moved) yield moved
-        const progress = this.#progress()
+        const progress = this.#takeProgressEvent()
         if (progress) yield progress
         if (this.#isWoken) continue
         await this.#notifier
@@ -197,8 +197,8 @@ class WaiterWatch {
     return position !== undefined && this.#standing?.status === 'queued' && position < this.#standing.position
   }
 
-  /** The event of a better position, taken from the shared view without asking the store. */
-  #moved(): LockEvent | undefined {
+  /** Records a better position, read from the shared view without asking the store, and returns its event. */
+  #takeMovedEvent(): LockEvent | undefined {
     if (!this.#hasMoved()) return undefined
     const position = positionsIn(this.#view!).get(this.#name)!
     this.#standing = { status: 'queued', position }
@@ -207,13 +207,14 @@ class WaiterWatch {
     return this.#number(event, this.#view!.revision)
   }
 
-  #progressIsNew(): boolean {
+  #hasNewProgress(): boolean {
     const progress = this.#view?.holder?.progress ?? null
     return progress !== null && progress !== this.#lastProgress
   }
 
-  #progress(): LockEvent | undefined {
-    if (!this.#progressIsNew()) return undefined
+  /** Records new progress of the holder and returns its event; undefined if this requester is the holder. */
+  #takeProgressEvent(): LockEvent | undefined {
+    if (!this.#hasNewProgress()) return undefined
     const { holder, revision } = this.#view!
     this.#lastProgress = holder!.progress
     // The holder knows its own progress.

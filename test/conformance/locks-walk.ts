@@ -11,7 +11,7 @@ import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LockKey, LockStore, WaitingHolder, WaitQueueQuery } from '../../src/locks/index.ts'
 import type {
-  AcquireAsk,
+  AcquireRequest,
   Conflicts,
   LockTimes,
   Requester,
@@ -215,9 +215,9 @@ class LocksWalk {
     if (this.#grants.length > 60) this.#grants.shift()
   }
 
-  async #ask(key: LockKey, who: Requester, options: Partial<AcquireAsk> = {}): Promise<void> {
+  async #ask(key: LockKey, who: Requester, options: Partial<AcquireRequest> = {}): Promise<void> {
     const random = this.#random
-    const ask: AcquireAsk = {
+    const ask: AcquireRequest = {
       ...who,
       wait: random.chance(0.85),
       want: random.chance(0.6) ? 'result' : 'turn',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { type LockKey, type LockStore, resolveLocksOptions } from '../../src/locks/index.ts'
-import type { AcquireAsk, LockTimes, Standing } from '../../src/locks/rules/index.ts'
+import type { AcquireRequest, LockTimes, Standing } from '../../src/locks/rules/index.ts'
 import { createMemoryLocks } from '../../src/storage/memory/locks.ts'
 
 // The rules of a wait queue, on the memory store with a clock that the test moves.
@@ -17,7 +17,7 @@ class Stage {
     this.times = { ...times, ...changed }
   }
 
-  async ask(operation: string, node: string, options: Partial<AcquireAsk> = {}): Promise<Standing> {
+  async ask(operation: string, node: string, options: Partial<AcquireRequest> = {}): Promise<Standing> {
     const ask = { wait: true, want: 'result', ttlMs: 30_000, deadlineMs: null, isStreamed: false } as const
     const { standing } = await this.store.acquire(
       keyOf(operation),

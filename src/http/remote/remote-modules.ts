@@ -4,11 +4,11 @@ import { createNotifier } from '../../core/notifier.ts'
 import { flag, show, text, whole } from '../../core/options.ts'
 import type { Dispatch, NodeView, PoolView, TaskEvent } from '../../dispatch/index.ts'
 import {
-  createFlight,
   holdLock,
   type LockCalls,
   type LockEvent,
   type Locks,
+  runSingleFlight,
   Waits,
   type WatchOptions,
 } from '../../locks/index.ts'
@@ -291,7 +291,7 @@ export function createRemoteLocks(client: Client): Locks {
     ...wire,
     acquire: (options) => wire.acquire(options),
     watch: (options) => watch(client, options, closing.signal),
-    singleFlight: (operation, resource, options) => createFlight(place, operation, resource, options),
+    singleFlight: (operation, resource, options) => runSingleFlight(place, operation, resource, options),
     hold: (operation, resource, options) => holdLock(place, operation, resource, options),
     async [Symbol.asyncDispose]() {
       const left = waits.end()

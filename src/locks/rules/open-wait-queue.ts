@@ -1,4 +1,4 @@
-import type { AcquireAsk, Grant, HolderView, LockTimes, Notified, Rule, Ruled, Standing } from './rule.ts'
+import type { AcquireRequest, Grant, HolderView, LockTimes, Notified, Rule, Ruled, Standing } from './rule.ts'
 import type {
   Holder,
   LastOutcome,
@@ -136,14 +136,15 @@ export class OpenWaitQueue {
     this.#requesters.push({ node, requestId })
   }
 
-  *stand(ask: AcquireAsk): Rule<Standing> {
+  /** Takes up the grant of a request, renews its wait, delivers its outcome, grants it the lock, or adds it as a waiter. */
+  *answerAcquire(request: AcquireRequest): Rule<Standing> {
     const { holder } = this.#row
-    if (holder && isSame(holder, ask)) return this.#takeUp(holder)
+    if (holder && isSame(holder, request)) return this.#takeUp(holder)
 
-    const kept = yield* this.#stillWaiting(ask, ask.isStreamed)
+    const kept = yield* this.#renewOrEndWait(request, request.isStreamed)
     if (kept) return kept
 
-    const outcome: Outcome | undefined = yield ['outcome', ask]
+    const outcome: Outcome | undefined = yield ['outcome', request]
     if (outcome && !outcome.isNotified && outcome.kind !== 'lost') {
       yield ['saveOutcome', { ...outcome, isNotified: true }]
       return { status: 'ended', kind: outcome.kind, value: outcome.value }
@@ -152,40 +153,43 @@ export class OpenWaitQueue {
     const seq = outcome?.seq ?? this.#nextRevision()
     // After `advance`, a wait queue outside a group has no waiters unless it has a holder or a delay.
     const isFree = this.#group ? yield* this.#group.isFreeFor(seq) : !this.isTaken
-    if (!isFree && !ask.wait)
+    if (!isFree && !request.wait)
       return { status: 'refused', holder: this.holderView() ?? this.#group?.otherHolder() ?? null }
     if (isFree) {
-      if (outcome) yield ['removeOutcome', ask]
-      yield* this.#grant({ ...ask, seq }, null)
+      if (outcome) yield ['removeOutcome', request]
+      yield* this.#grant({ ...request, seq }, null)
       return this.#granted(this.#row.holder!)
     }
-    return yield* this.#join(ask, seq, outcome !== undefined)
+    return yield* this.#join(request, seq, outcome !== undefined)
   }
 
-  *#join(ask: AcquireAsk, seq: number, hasOutcome: boolean): Rule<Standing> {
+  *#join(request: AcquireRequest, seq: number, hasOutcome: boolean): Rule<Standing> {
     const waiters: number = yield ['countWaiters']
     if (waiters >= this.#times.maxWaiters) return { status: 'full', waiters }
-    if (hasOutcome) yield ['removeOutcome', ask]
+    if (hasOutcome) yield ['removeOutcome', request]
     yield [
       'saveWaiter',
       {
-        node: ask.node,
-        requestId: ask.requestId,
+        node: request.node,
+        requestId: request.requestId,
         seq,
-        want: ask.want,
-        ttlMs: ask.ttlMs,
+        want: request.want,
+        ttlMs: request.ttlMs,
         since: this.#wall,
         leaseEndsAt: this.#now + this.#times.waiterLeaseMs,
-        deadlineAt: ask.deadlineMs === null ? null : this.#now + ask.deadlineMs,
-        isStreamed: ask.isStreamed,
+        deadlineAt: request.deadlineMs === null ? null : this.#now + request.deadlineMs,
+        isStreamed: request.isStreamed,
       },
     ]
     this.#change({})
     return yield* this.#queued(seq)
   }
 
-  /** Renews the wait of a requester and answers its position; undefined when it does not wait. */
-  *#stillWaiting(who: Requester, isStreamed: boolean): Rule<Standing | undefined> {
+  /**
+   * Renews the wait of a requester and answers its position. Ends the wait if its deadline passed. Undefined: the
+   * requester does not wait.
+   */
+  *#renewOrEndWait(who: Requester, isStreamed: boolean): Rule<Standing | undefined> {
     const waiter: Waiter | undefined = yield ['waiter', who]
     if (!waiter) return undefined
     if (waiter.deadlineAt !== null && waiter.deadlineAt <= this.#now) {
@@ -202,7 +206,7 @@ export class OpenWaitQueue {
   *keepPosition(who: Requester, isStreamed: boolean): Rule<Standing | undefined> {
     const { holder } = this.#row
     if (holder && isSame(holder, who)) return this.#granted(holder)
-    const kept = yield* this.#stillWaiting(who, isStreamed)
+    const kept = yield* this.#renewOrEndWait(who, isStreamed)
     if (kept) return kept
     const outcome: Outcome | undefined = yield ['outcome', who]
     if (!outcome) return undefined

@@ -4,18 +4,18 @@ import type { OutcomeKind, Requester, WaitQueueRows, Want } from './wait-queue.t
  * The types of rules. A rule is a generator: it yields questions about rows and gets the answers, at once from a store in
  * this process, later from a store behind a connection.
  */
-export type Rule<Answer> = Generator<Ask, Answer, Given>
+export type Rule<Answer> = Generator<RowQuestion, Answer, Given>
 
 // biome-ignore lint/suspicious/noExplicitAny: the answer to a yield has the type that the method returns.
 export type Given = any
 
 /** A question to the rows of the rule's wait queue: the method and its arguments. */
-export type OwnAsk = {
+export type OwnRowQuestion = {
   [Name in keyof WaitQueueRows]: readonly [Name, ...Parameters<WaitQueueRows[Name]>]
 }[keyof WaitQueueRows]
 
 /** A question to these rows, or to the rows of another operation of the same resource. */
-export type Ask = OwnAsk | readonly ['of', operation: string, ask: Ask]
+export type RowQuestion = OwnRowQuestion | readonly ['of', operation: string, question: RowQuestion]
 
 /**
  * Pairs of operations that exclude each other on a resource. Operations that no pair names cost nothing.
@@ -86,7 +86,8 @@ export interface RenewTerms {
   readonly progress: string | null | undefined
 }
 
-export interface AcquireAsk extends Requester {
+/** A request for the lock, or for a position in its wait queue. */
+export interface AcquireRequest extends Requester {
   readonly wait: boolean
   readonly want: Want
   readonly ttlMs: number
@@ -126,10 +127,10 @@ export function runNow<Answer>(
   let step = rule.next()
   while (!step.done) {
     let target = rows
-    let ask: Ask = step.value
-    for (; ask[0] === 'of'; ask = ask[2]) target = others(ask[1])
+    let question: RowQuestion = step.value
+    for (; question[0] === 'of'; question = question[2]) target = others(question[1])
     // No question has more than two arguments. Spreading a list of them costs more than most answers.
-    step = rule.next((target[ask[0]] as (...args: unknown[]) => never)(ask[1], ask[2]))
+    step = rule.next((target[question[0]] as (...args: unknown[]) => never)(question[1], question[2]))
   }
   return step.value
 }

@@ -1,5 +1,5 @@
 import { openQueue } from './open-wait-queue.ts'
-import type { AcquireAsk, LockTimes, Released, RenewTerms, Rule, Ruled, Standing } from './rule.ts'
+import type { AcquireRequest, LockTimes, Released, RenewTerms, Rule, Ruled, Standing } from './rule.ts'
 import type { Requester } from './wait-queue.ts'
 
 /**
@@ -17,10 +17,13 @@ import type { Requester } from './wait-queue.ts'
  */
 
 /** Asks for the lock; with the same requestId again, answers how that request stands. */
-export function* acquire(ask: AcquireAsk, times: LockTimes): Rule<Ruled<{ readonly standing: Standing }>> {
+export function* acquire(
+  request: AcquireRequest,
+  times: LockTimes,
+): Rule<Ruled<{ readonly standing: Standing }>> {
   const queue = yield* openQueue(times)
   yield* queue.advance()
-  const standing = yield* queue.stand(ask)
+  const standing = yield* queue.answerAcquire(request)
   return yield* queue.close({ standing })
 }
 

@@ -59,6 +59,7 @@ export interface Outcome extends Requester {
   /** The result, or the error. */
   readonly value: string | null
   readonly seq: number
+  /** Whether the requester got this outcome. */
   readonly isNotified: boolean
   /** The store keeps it until then, by the lease clock. */
   readonly keptUntil: number

@@ -1,7 +1,7 @@
 /** One engine with wait queues for the tests, in real time, with spans that end soon or never. */
 import assert from 'node:assert/strict'
 import type { LockKey, LockStore, WaitQueueView } from '../../../src/locks/index.ts'
-import type { AcquireAsk, LockTimes, Requester, Standing } from '../../../src/locks/rules/index.ts'
+import type { AcquireRequest, LockTimes, Requester, Standing } from '../../../src/locks/rules/index.ts'
 import { createPause } from '../../support/pause.ts'
 import type { LocksStores } from './opening.ts'
 
@@ -22,7 +22,7 @@ export const longTimes: LockTimes = {
 }
 
 /** The options of an ask that a test may set; the defaults are long, and wait. */
-export type AskOptions = Partial<AcquireAsk> & { readonly times?: Partial<LockTimes> }
+export type AskOptions = Partial<AcquireRequest> & { readonly times?: Partial<LockTimes> }
 
 type Granted = Extract<Standing, { readonly status: 'granted' }>
 
@@ -40,7 +40,7 @@ export class Stage {
   /** Asks, by default with a request of the node's name. */
   async ask(queue: WaitQueueName, node: string, options: AskOptions = {}): Promise<Standing> {
     const { times, ...ask } = options
-    const whole: AcquireAsk = {
+    const whole: AcquireRequest = {
       node,
       requestId: node,
       wait: true,

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@redis/client'
 import { describe, test } from 'vitest'
 import { type LockKey, type LockStore, resolveLocksOptions } from '../../../src/locks/index.ts'
-import type { AcquireAsk, LockTimes, Standing } from '../../../src/locks/rules/index.ts'
+import type { AcquireRequest, LockTimes, Standing } from '../../../src/locks/rules/index.ts'
 import { openRedis } from '../../../src/storage/redis/index.ts'
 import { binaryFolders, findBinary } from '../../support/services/binary.ts'
 import { createFolder } from '../../support/services/folder.ts'
@@ -278,7 +278,7 @@ function named(node: string) {
 async function ask(
   store: LockStore,
   node: string,
-  options: Partial<AcquireAsk> = {},
+  options: Partial<AcquireRequest> = {},
   of: LockKey = key,
 ): Promise<Standing> {
   const whole = {

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from '@redis/client'
 import { describe, test } from 'vitest'
 import { createLocks, type LockKey, type LockStore, resolveLocksOptions } from '../../../src/locks/index.ts'
-import type { AcquireAsk, LockTimes, Standing } from '../../../src/locks/rules/index.ts'
+import type { AcquireRequest, LockTimes, Standing } from '../../../src/locks/rules/index.ts'
 import type { GuardAsk } from '../../../src/once/guard-store.ts'
 import { openRedis, type RedisBackend } from '../../../src/storage/redis/index.ts'
 import { GuardKeys } from '../../../src/storage/redis/keys.ts'
@@ -315,7 +315,7 @@ function named(node: string) {
 async function ask(
   store: LockStore,
   node: string,
-  options: Partial<AcquireAsk> = {},
+  options: Partial<AcquireRequest> = {},
   of: LockKey = key,
 ): Promise<Standing> {
   const whole = {

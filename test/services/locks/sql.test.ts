@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'vitest'
 import type { LockKey } from '../../../src/locks/index.ts'
-import type { AcquireAsk, LockTimes, Standing } from '../../../src/locks/rules/index.ts'
+import type { AcquireRequest, LockTimes, Standing } from '../../../src/locks/rules/index.ts'
 import type { Backend } from '../../../src/storage/backend.ts'
 import { nameWaitQueue } from '../../../src/storage/sql/locks/wait-queue-record.ts'
 import { aNamespace, type Candidate, candidates } from '../../conformance/candidates.ts'
@@ -19,7 +19,7 @@ const times: LockTimes = {
 const pull: LockKey = { operation: 'pull', resource: 'app:1.2' }
 const success = { outcome: 'success', value: '"done"', terminal: false } as const
 
-function askOf(node: string, options: Partial<AcquireAsk> = {}): AcquireAsk {
+function askOf(node: string, options: Partial<AcquireRequest> = {}): AcquireRequest {
   const ask = { wait: true, want: 'result', ttlMs: 60_000, deadlineMs: null, isStreamed: false } as const
   return { ...ask, node, requestId: node, ...options }
 }

@@ -103,8 +103,8 @@ local function takeUp()
   return granted()
 end
 
--- The state of a caller that already waits, after renewing its wait; nil if it does not wait.
-local function stillWaiting(who, isStreamed)
+-- Renews the wait of a caller, or ends it at its deadline. Returns its state; nil if it does not wait.
+local function renewOrEndWait(who, isStreamed)
   local waiter = readWaiter(who)
   if not waiter then return nil end
   if waiter.deadline > 0 and waiter.deadline <= now then
@@ -139,10 +139,10 @@ local function join(who, position, hasOutcome, ask)
   return queued(waiter)
 end
 
-local function stand(who, ask)
+local function answerAcquire(who, ask)
   if holder == who then return takeUp() end
 
-  local kept = stillWaiting(who, streamedOf(ask))
+  local kept = renewOrEndWait(who, streamedOf(ask))
   if kept then return kept end
 
   local outcome = readOutcome(who)
@@ -165,7 +165,7 @@ end
 
 local function keepPosition(who, isStreamed)
   if holder == who then return granted() end
-  local kept = stillWaiting(who, isStreamed)
+  local kept = renewOrEndWait(who, isStreamed)
   if kept then return kept end
   local outcome = readOutcome(who)
   if not outcome then return { 'none' } end

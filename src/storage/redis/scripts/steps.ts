@@ -97,7 +97,7 @@ local steps = {}
 
 function steps.acquire(at)
   advance()
-  return stand(ARGV[at], at)
+  return answerAcquire(ARGV[at], at)
 end
 
 function steps.release(at)

@@ -1,4 +1,4 @@
-import type { Ask, Rule, WaitQueueRows } from '../../../locks/rules/index.ts'
+import type { RowQuestion, Rule, WaitQueueRows } from '../../../locks/rules/index.ts'
 import { type Procedure, run, type Step } from '../procedure.ts'
 
 /** The rows of a wait queue for a rule inside a procedure: some answers are ready, others are procedures. */
@@ -20,9 +20,9 @@ export function* runRule<Answer>(
   let step = rule.next()
   while (!step.done) {
     let target = own
-    let ask: Ask = step.value
-    for (; ask[0] === 'of'; ask = ask[2]) target = rowsOf(ask[1])
-    const answer = (target[ask[0]] as (...args: unknown[]) => unknown)(ask[1], ask[2])
+    let question: RowQuestion = step.value
+    for (; question[0] === 'of'; question = question[2]) target = rowsOf(question[1])
+    const answer = (target[question[0]] as (...args: unknown[]) => unknown)(question[1], question[2])
     step = rule.next(isProcedure(answer) ? yield* answer : answer)
   }
   return step.value

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'vitest'
 import { resolveLocksOptions } from '../../../locks/index.ts'
 import {
-  type AcquireAsk,
+  type AcquireRequest,
   acquire,
   type LockTimes,
   leave,
@@ -37,7 +37,7 @@ function waiterAt(seq: number): Waiter {
   }
 }
 
-function askOf(node: string): AcquireAsk {
+function askOf(node: string): AcquireRequest {
   return { node, requestId: 'r', wait: true, want: 'turn', ttlMs: 1_000, deadlineMs: null, isStreamed: false }
 }
 
