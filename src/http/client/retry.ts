@@ -28,7 +28,7 @@ import {
  *
  *     try ──▶ next server ──▶ … each server once ──▶ wait, longer after each round, never past the deadline ──▶ try
  */
-export type Repetition = 'safe' | 'keyed' | 'never'
+type Repetition = 'safe' | 'keyed' | 'never'
 
 /** Doing these twice equals doing them once; a key would only cost a row for every renewal. */
 const harmless: readonly string[] = [
@@ -73,7 +73,7 @@ export interface FailedTry {
   readonly afterMs: number
 }
 
-export interface RetryPlan {
+interface RetryPlan {
   readonly servers: Servers
   /** Whether the request may be repeated when the outcome of the last try is unknown. */
   readonly isRepeatable: boolean

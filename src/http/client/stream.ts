@@ -109,7 +109,7 @@ export interface StreamEvent {
 }
 
 /** The state that a stream keeps between its connections. */
-export interface StreamPosition {
+interface StreamPosition {
   lastEventId: string
   retryMs: number | undefined
 }

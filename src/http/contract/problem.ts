@@ -73,7 +73,7 @@ export function isProblem(value: unknown): value is Problem {
  */
 
 /** Problems that follow from a property of a route. */
-export interface CommonProblems {
+interface CommonProblems {
   /** The routes in words, to read after "every route". */
   readonly whose: string
   readonly codes: readonly ErrorCode[]

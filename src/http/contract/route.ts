@@ -74,7 +74,6 @@ export interface Shape {
 
 export type ShapeOf<R> = R extends Route<infer S> ? S : never
 export type QueryOf<R> = ShapeOf<R>['query']
-export type BodyOf<R> = ShapeOf<R>['body']
 export type ReplyOf<R> = ShapeOf<R>['reply']
 
 /** The meaning of each event of a stream, and the schema of its `data`. */

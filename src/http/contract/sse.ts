@@ -8,7 +8,7 @@ import { show } from '../../core/options.ts'
  */
 
 /** An event to write. `data` may have several lines; CR and CRLF in it arrive as LF. */
-export interface EventToEncode {
+interface EventToEncode {
   readonly id?: number | string | undefined
   /** @default 'message' */
   readonly type?: string | undefined

@@ -102,7 +102,7 @@ export interface RemoteHandlerSpec<Payload = any> {
 
 /** A handler that runs up to `size` jobs at once. */
 // biome-ignore lint/suspicious/noExplicitAny: as above.
-export interface RemoteBatchSpec<Payload = any> {
+interface RemoteBatchSpec<Payload = any> {
   readonly batch: BatchSpec['batch']
   readonly runBatch: (jobs: readonly RemoteHandlerJob<Payload>[], context: HandlerContext) => unknown
   readonly finish?: 'any'
@@ -121,7 +121,7 @@ export interface RemoteWorkerOptions extends Omit<WorkerOptions, 'handlers'> {
 }
 
 /** Encryption and telemetry of jobs. */
-export interface RemoteJobsParts {
+interface RemoteJobsParts {
   readonly sealer?: Sealer | undefined
   readonly telemetry?: JobsTelemetry | undefined
   /** How the server lists workers of this box. @default it does not */
@@ -253,7 +253,7 @@ function asHandled([kind, handler]: [string, unknown]): { kind: string; handler:
 }
 
 /** Schedules on the server, which also runs them. */
-export function createRemoteSchedules({ jobs: { schedules } }: Client): Schedules {
+function createRemoteSchedules({ jobs: { schedules } }: Client): Schedules {
   return {
     ...schedules,
     async set(name, options) {
@@ -278,7 +278,7 @@ function toInstant(value: number | Date | null): number | null {
 const openingAtOnce = 100
 
 /** The same list; the server runs searches. */
-export function createRemoteList(client: Client, list: Jobs['list'], sealer?: Sealer): Jobs['list'] {
+function createRemoteList(client: Client, list: Jobs['list'], sealer?: Sealer): Jobs['list'] {
   return async (options: ListOptions = {}): Promise<SearchPage> => {
     if (objectOf('list', options).search === undefined) return (await list(options)) as SearchPage
     const page = (await client.jobs.list(options)) as SearchPage
@@ -294,7 +294,7 @@ const maxNoting = 8
  * Sends progress and log lines to the server, one attempt at a time. The client retries within the time limit of a
  * call, and then drops them: nothing depends on them, and newer progress follows.
  */
-export function createRemoteLogs(client: Client): AttemptLogStore {
+function createRemoteLogs(client: Client): AttemptLogStore {
   async function send({ jobId, token, attempt, progress, logs }: AttemptLogUpdate): Promise<void> {
     const plain = JSON.stringify({ token, attempt, logs })
     const body = progress === null ? plain : `${plain.slice(0, -1)},"progress":${progress}}`

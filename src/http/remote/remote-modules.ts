@@ -232,7 +232,7 @@ async function* watchTask(
   signal?.throwIfAborted()
 }
 
-export interface StreamIteration<Event> {
+interface StreamIteration<Event> {
   /** Ends the iteration. */
   readonly signal: AbortSignal | undefined
   /** Reads the stream until it ends or the signal aborts. */
@@ -242,7 +242,7 @@ export interface StreamIteration<Event> {
 }
 
 /** Iterates over the events of a client's stream. When the iteration ends, so does the stream. */
-export async function* iterateStream<Event>({
+async function* iterateStream<Event>({
   signal,
   read,
   keep,

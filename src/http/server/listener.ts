@@ -13,7 +13,7 @@ import { notMounted, splitTarget, withoutBase } from './router.ts'
 import type { Service } from './service.ts'
 import { httpTransport } from './streams/transport.ts'
 
-export interface ListenerParts {
+interface ListenerParts {
   readonly service: Pick<Service, 'api' | 'streams'>
   readonly inFlight: InFlight
   readonly basePath: string

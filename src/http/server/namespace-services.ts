@@ -29,9 +29,9 @@ import { createQueuesFeed } from './streams/queues-feed.ts'
 import { QueueEnds } from './streams/row-feeds.ts'
 
 /** The stores of all namespaces. */
-export type SpacesSource = Pick<Served, 'within'> & Partial<Pick<Served, 'traits' | 'time'>>
+type SpacesSource = Pick<Served, 'within'> & Partial<Pick<Served, 'traits' | 'time'>>
 
-export interface SpacesOptions {
+interface SpacesOptions {
   /** Measures waits. @default no meter */
   readonly meter?: Meter
   /** Gets the events of dispatchers. @default ignores them */

@@ -128,7 +128,7 @@ function read(request: IncomingMessage, maxBytes: number): Promise<Uint8Array> {
   })
 }
 
-export function clientGone(): SignalboxError {
+function clientGone(): SignalboxError {
   return new SignalboxError('request_timeout', 'The client closed the connection before its request ended.')
 }
 

@@ -6,7 +6,7 @@ import type { Route } from '../contract/index.ts'
  * Finds the route of a method and a path. A fixed path wins over a path with a parameter. An unknown path and a known
  * path with a wrong method are different errors. All adapters use this router, so all answer alike.
  */
-export interface Router {
+interface Router {
   /** Throws `not_found`, `method_not_allowed` (`allow` in its details), `invalid_argument` for a broken encoding. */
   match(method: string, path: string): Match
   /** Finds the route or returns undefined; never throws. */

@@ -210,7 +210,7 @@ export function resolveServerOptions(options: ServerOptions): ResolvedServerOpti
 }
 
 /** The checked options of a mounted handler, with defaults. */
-export interface ResolvedHandlerOptions {
+interface ResolvedHandlerOptions {
   readonly service: ResolvedServiceOptions
   readonly basePath: string
   readonly trust: boolean

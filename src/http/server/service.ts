@@ -60,7 +60,7 @@ export interface Service extends AsyncDisposable {
   drain(graceMs: number): Promise<void>
 }
 
-export interface ServiceParts extends ResolvedServiceOptions {
+interface ServiceParts extends ResolvedServiceOptions {
   /** Whether only this machine can reach the server. */
   readonly loopback: boolean
   /** The prefix of every path. @default none */

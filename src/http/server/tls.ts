@@ -79,7 +79,7 @@ function privateKeyOf(pem: unknown): KeyObject {
   }
 }
 
-export function refusedTls(option: keyof TlsOptions, why: string, cause?: unknown): SignalboxError {
+function refusedTls(option: keyof TlsOptions, why: string, cause?: unknown): SignalboxError {
   return new SignalboxError('invalid_argument', `tls.${option} ${why}`, {
     cause,
     details: { option: `tls.${option}` },

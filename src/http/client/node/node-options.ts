@@ -116,7 +116,7 @@ export interface ResolvedNodeOptions
   readonly WebSocket: WebSocketMaker
 }
 
-export const nodeBackoff: Backoff = { baseMs: 250, factor: 2, jitter: 0.5, maxMs: 15_000 }
+const nodeBackoff: Backoff = { baseMs: 250, factor: 2, jitter: 0.5, maxMs: 15_000 }
 
 const keys = [
   'nodeId',

@@ -5,7 +5,7 @@ import { shuffle } from '../retry.ts'
 import type { PlatformSocket, ResolvedNodeOptions } from './node-options.ts'
 
 /** The callbacks of a connection. */
-export interface NodeSocketParts extends Pick<ResolvedNodeOptions, 'token' | 'namespace' | 'WebSocket'> {
+interface NodeSocketParts extends Pick<ResolvedNodeOptions, 'token' | 'namespace' | 'WebSocket'> {
   readonly url: string
   /** The socket is open: the node must send hello. */
   onOpen(): void
@@ -178,7 +178,7 @@ export interface NodeAddress {
 }
 
 /** The result of a connection to a server. */
-export interface ConnectionResult {
+interface ConnectionResult {
   readonly code: number
   /** The server accepted the node. */
   readonly wasWelcome: boolean

@@ -10,7 +10,7 @@ import type { NodeTask, NodeTaskContext, TaskHandler, TaskProgress } from './nod
  *
  * Each attempt of a task runs once; a repeated assign gets the current state.
  */
-export interface NodeTasksParts {
+interface NodeTasksParts {
   readonly onTask: TaskHandler
   readonly maxUnsettled: number
   /** Returns the slots of a service; undefined if the node does not offer it. */

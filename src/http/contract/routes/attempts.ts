@@ -86,7 +86,7 @@ export const nackJob: Route<{ params: IdParams; body: NackBody; reply: Settled }
   problems: ['lease_lost'],
 }
 
-export interface RenewBody {
+interface RenewBody {
   readonly token: string
   readonly leaseMs?: Duration | undefined
 }

@@ -30,7 +30,7 @@ export const retryJob: Route<{ params: IdParams; reply: Awaited<ReturnType<Jobs[
   problems: ['not_found', 'conflict'],
 }
 
-export type RetryDeadBody = NonNullable<Parameters<Jobs['retryDead']>[0]>
+type RetryDeadBody = NonNullable<Parameters<Jobs['retryDead']>[0]>
 
 export const retryDeadJobs: Route<{ body: RetryDeadBody; reply: { readonly retried: number } }> = {
   ...route('jobs', 'retryDeadJobs', 'POST /v1/jobs/retry-dead', 'admin'),

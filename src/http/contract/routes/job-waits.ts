@@ -40,7 +40,7 @@ export const waitForJobs: Route<{
 }
 
 /** The events of `watchJob`. */
-export interface JobWatchEvents {
+interface JobWatchEvents {
   readonly state: Pick<
     FoundJob,
     | 'id'
@@ -58,7 +58,7 @@ export interface JobWatchEvents {
 }
 
 /** The events of `watchQueue`. */
-export interface QueueWatchEvents {
+interface QueueWatchEvents {
   readonly open: { readonly at: number }
   readonly completed: JobEnd
   readonly dead: JobEnd

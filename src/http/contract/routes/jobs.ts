@@ -230,7 +230,7 @@ export interface ClaimBody extends ClaimOptions {
 }
 
 /** Claimed jobs. If an operator wants the worker quiet or stopped, `wanted` says so and the worker gets no jobs. */
-export interface ClaimReply extends Page<ClaimedJob> {
+interface ClaimReply extends Page<ClaimedJob> {
   readonly wanted?: 'quiet' | 'stop'
 }
 

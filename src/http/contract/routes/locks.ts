@@ -68,7 +68,7 @@ const queueFields = {
 }
 
 /** A wait queue: the holder, the waiters, and the last outcome. */
-export const lockQueueSchema: Schema<LockQueue> = object(queueFields)
+const lockQueueSchema: Schema<LockQueue> = object(queueFields)
 
 const requestFields = {
   operation: name,
@@ -204,7 +204,7 @@ export const lockState: Route<{ query: LockKey; reply: LockQueue }> = {
 }
 
 /** The events of a wait queue, by type. */
-export type LockEvents = {
+type LockEvents = {
   readonly [Type in LockEvent['type']]: Omit<Extract<LockEvent, { type: Type }>, 'id' | 'type'>
 }
 

@@ -52,7 +52,7 @@ export const nodeSchema: Schema<NodeView> = object({
 })
 
 /** Facts for a node before it connects. */
-export interface NodeInfo {
+interface NodeInfo {
   /** The version of the frames that this server speaks. */
   readonly protocol: number
   readonly heartbeatMs: number
@@ -89,7 +89,7 @@ export const listNodes: Route<{ query: ListNodesQuery; reply: Page<NodeView> }> 
   replies: { 200: pageOf(nodeSchema) },
 }
 
-export type DrainNodeBody = NonNullable<Parameters<Dispatch['drain']>[1]>
+type DrainNodeBody = NonNullable<Parameters<Dispatch['drain']>[1]>
 
 export const drainNode: Route<{ params: IdParams; body: DrainNodeBody; reply: NodeView }> = {
   ...route('dispatch', 'drainNode', 'POST /v1/nodes/{id}/drain', 'admin'),
@@ -103,7 +103,7 @@ export const drainNode: Route<{ params: IdParams; body: DrainNodeBody; reply: No
   problems: ['not_found'],
 }
 
-export interface CordonNodeBody extends CordonOptions {
+interface CordonNodeBody extends CordonOptions {
   /** False opens it again. @default true */
   readonly on?: boolean | undefined
 }

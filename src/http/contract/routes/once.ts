@@ -30,7 +30,7 @@ export interface ClaimOnceBody extends Sent<ClaimOptions> {
 }
 
 /** The answer for one key; for several keys, one answer each, in their order. */
-export type ClaimOnceReply = ClaimAnswer | { readonly items: readonly ClaimAnswer[] }
+type ClaimOnceReply = ClaimAnswer | { readonly items: readonly ClaimAnswer[] }
 
 const claimAnswer = Type.Union([
   Type.Object({

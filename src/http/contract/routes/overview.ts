@@ -91,10 +91,10 @@ export interface OverviewProblem {
   readonly since: number | null
   readonly detail: string | null
 }
-export type ProblemKind = (typeof problemKinds)[number]
+type ProblemKind = (typeof problemKinds)[number]
 
 /** The work of all processes on the store within one step, and the sizes of the queues. */
-export interface OverviewSample {
+interface OverviewSample {
   /** When the step began. */
   readonly at: number
   readonly added: number

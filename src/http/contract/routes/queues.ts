@@ -99,7 +99,7 @@ export const wakeQueue: Route<{ params: NameParams; reply: { readonly queue: str
   replies: { 200: object({ queue: Type.String() }) },
 }
 
-export interface JobEventsQuery {
+interface JobEventsQuery {
   /** Queue names; several are separated by commas, each percent-encoded. */
   readonly queues?: string
 }

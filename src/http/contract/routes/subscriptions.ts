@@ -159,7 +159,7 @@ const rule = oneOf(
   ...(['lock-waited', 'node-lost', 'channel-failing', 'store-slow'] as const),
 )
 
-export interface AlertsReply {
+interface AlertsReply {
   readonly firing: readonly FiringAlert[]
   readonly subscriptions: readonly Subscription[]
 }

@@ -118,17 +118,17 @@ const renewalFields = {
 }
 
 /** A worker that joins. The server adds how the worker is connected. */
-export type NewWorkerBody = Omit<NewWorker, 'via'>
+type NewWorkerBody = Omit<NewWorker, 'via'>
 
 /** The report of a box on this server about its workers. */
-export interface ReportWorkersBody {
+interface ReportWorkersBody {
   readonly join?: readonly NewWorkerBody[] | undefined
   readonly renew?: readonly WorkerRenewal[] | undefined
   readonly ask?: readonly WorkerRef[] | undefined
   readonly leave?: readonly WorkerRef[] | undefined
 }
 
-export interface WorkersReported {
+interface WorkersReported {
   /** In the order of the request: whether the worker got its id. */
   readonly joined: readonly boolean[]
   readonly renewed: readonly WorkerStanding[]

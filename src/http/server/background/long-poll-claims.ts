@@ -2,7 +2,7 @@ import { type Clock, systemClock } from '../../../core/clock.ts'
 import { type JobsNotifier, queueTopic } from '../../../jobs/index.ts'
 
 /** The jobs for which a claim waits. */
-export interface ClaimWait<Claimed = unknown> {
+interface ClaimWait<Claimed = unknown> {
   readonly queues: readonly string[]
   /** Undefined: any kind. */
   readonly kinds: readonly string[] | undefined
@@ -10,7 +10,7 @@ export interface ClaimWait<Claimed = unknown> {
   readonly giveBack?: (jobs: readonly Claimed[]) => Promise<unknown>
 }
 
-export interface LongPollClaimsOptions {
+interface LongPollClaimsOptions {
   /** How often a claim queue polls without a wake-up, give or take a quarter. @default 1_000 */
   readonly pollMs?: number
   /** How long a claim may still bring jobs after its wait has ended. @default 2_000 */

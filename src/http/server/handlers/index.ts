@@ -21,7 +21,7 @@ import {
 import { workerHandlers } from './workers.ts'
 
 /** The services that handlers use. */
-export interface HandlerParts {
+interface HandlerParts {
   readonly tokens: Tokens
   readonly measureWait: MeasureWait
   readonly system: SystemParts

@@ -182,7 +182,7 @@ export function redact(text: string): string {
 }
 
 /** Whether every value of a field with this name is a secret. */
-export function isSecretName(name: string): boolean {
+function isSecretName(name: string): boolean {
   return secretName.test(name)
 }
 

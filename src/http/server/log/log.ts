@@ -42,7 +42,7 @@ export interface LogOptions {
 }
 
 /** The defaults of a log. */
-export const logDefaults: Required<Omit<LogOptions, 'destination'>> = {
+const logDefaults: Required<Omit<LogOptions, 'destination'>> = {
   level: 'info',
   quietHealth: false,
   maxBufferBytes: 1_048_576,
@@ -99,7 +99,7 @@ function isProbe(route: string | undefined): boolean {
 }
 
 /** The part of a writable stream that the log uses. */
-export interface LogDestination {
+interface LogDestination {
   write(text: string, onWritten: (error?: Error | null) => void): unknown
   on?(event: 'error', listener: (error: Error) => void): unknown
   off?(event: 'error', listener: (error: Error) => void): unknown
@@ -234,7 +234,7 @@ export const refusalReasons = [
 
 export type RefusalReason = (typeof refusalReasons)[number]
 
-export interface RefusalsParts {
+interface RefusalsParts {
   count(reason: RefusalReason): void
   readonly log?: Pick<Log, 'warn'> | undefined
   readonly clock?: Clock

@@ -161,7 +161,7 @@ function describeError(error: unknown): string {
  * leases end early or late. Tokens keep this safe, but an operator should know. Each check compares the store's clock
  * with this process's monotonic clock.
  */
-export interface ClockWatch {
+interface ClockWatch {
   readonly loop: Loop
   /** The last jump, if it is less than an hour old. */
   jump(): ClockJump | undefined
@@ -174,7 +174,7 @@ export interface ClockJump {
   readonly byMs: number
 }
 
-export interface ClockWatchParts {
+interface ClockWatchParts {
   /** The store's time. */
   now(): Promise<number>
   readonly onJump: (jump: ClockJump) => void

@@ -95,7 +95,7 @@ export const soonBounds: number[] = [
 /** Bounds in seconds for work, which may take an hour. */
 export const workBounds: number[] = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600]
 
-export interface CappedSeriesOptions<Cells, Name extends string> {
+interface CappedSeriesOptions<Cells, Name extends string> {
   readonly labelNames: readonly Name[]
   readonly limit: number
   /** Creates the counters of these labels. */

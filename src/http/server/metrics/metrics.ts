@@ -87,7 +87,7 @@ export type MetricsSpace = MeteredSpace &
   }
 
 /** The caller of a scrape. */
-export interface MetricsView {
+interface MetricsView {
   /** The caller's own namespace. */
   readonly space: MetricsSpace
   /** Whether the caller may see all namespaces. */
@@ -291,7 +291,7 @@ function createCounters(registry: Registry) {
  * Records requests as commands of the contention recorder: `http.<route>`. A request waits while the store works for
  * it, and holds otherwise. The time in which a claim waits for a job counts as neither.
  */
-export interface RequestMeter {
+interface RequestMeter {
   /** Wraps the API to record its requests. */
   meter(api: Api): Api
   /** Sets the route of the current request. */

@@ -20,7 +20,7 @@ export interface Overviews {
   of(space: Space, query: OverviewQuery): Promise<Overview>
 }
 
-export interface OverviewParts {
+interface OverviewParts {
   readonly served: Pick<Served, 'name' | 'warnings'>
   readonly spaces: Iterable<{ readonly namespace: string }>
   readonly health: Pick<Health, 'ready'>
@@ -184,7 +184,7 @@ const lastHourOf: KnownAnswers<SeriesStore, Series> = createKnownAnswers(
  * older release, or a box without membership. So the overview reports a problem only at a standstill: no job of the
  * queue runs, and the oldest ready job has been the same for some time.
  */
-export interface WorkerProblems {
+interface WorkerProblems {
   readonly problems: readonly OverviewProblem[]
   /** The queues of these problems, so that the overview does not report them as behind too. */
   readonly queues: ReadonlySet<string>
@@ -203,7 +203,7 @@ interface Standstill {
 }
 const standstills = new WeakMap<WorkerStore, Map<string, Standstill>>()
 
-export interface WorkerProblemsOptions {
+interface WorkerProblemsOptions {
   readonly behindMs: number
   readonly waitMs?: number | undefined
   /** The monotonic clock. @default the process's own */

@@ -189,12 +189,12 @@ function tooMany(message: string, max: number, retryAfterMs: number): SignalboxE
  * others, so the server refuses it until the event loop is on time again. A single stall, as after a pause of the
  * process, does not count: the server serves the requests that waited meanwhile.
  */
-export interface LoopLag {
+interface LoopLag {
   readonly isOverloaded: boolean
   stop(): void
 }
 
-export interface LoopLagOptions {
+interface LoopLagOptions {
   readonly clock?: Clock
   /** Called when the overload begins and when it ends. */
   readonly onChange?: (isOverloaded: boolean, lateMs: number) => void

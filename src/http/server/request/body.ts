@@ -31,7 +31,7 @@ export function bodyTooLarge(maxBytes: number): SignalboxError {
   })
 }
 
-export function bodyTooLate(): SignalboxError {
+function bodyTooLate(): SignalboxError {
   return new SignalboxError('request_timeout', 'The request took too long to arrive. Send it again.')
 }
 

@@ -14,7 +14,7 @@ const maxSkewMs = 86_400_000
 /** The number of parallel look-ups. */
 const atOnce = 25
 
-export interface AddSealedParts {
+interface AddSealedParts {
   readonly find: JobStore['find']
   readonly addMany: Jobs['addMany']
   /** The request has an Idempotency-Key: `addMany` repeats its first answer. */

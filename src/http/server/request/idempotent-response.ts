@@ -40,7 +40,7 @@ function keyNotAccepted(): SignalboxError {
   )
 }
 
-export interface KeyedRequest {
+interface KeyedRequest {
   readonly caller: string
   readonly key: string
   readonly fingerprint: string

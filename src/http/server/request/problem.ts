@@ -23,7 +23,7 @@ const problemHeaders: Readonly<Record<string, string>> = Object.freeze({
 })
 
 /** Headers of a problem document, including the headers of its error code. */
-export function problemHeadersOf(error: SignalboxError): Readonly<Record<string, string>> {
+function problemHeadersOf(error: SignalboxError): Readonly<Record<string, string>> {
   const more = moreHeaders(error)
   return more === undefined ? problemHeaders : { ...problemHeaders, ...more }
 }

@@ -34,7 +34,7 @@ export interface Subject {
 }
 
 export const bodySubject: Subject = { what: 'The body', part: 'field' }
-export const querySubject: Subject = { what: 'The query', part: 'parameter' }
+const querySubject: Subject = { what: 'The query', part: 'parameter' }
 export const pathSubject: Subject = { what: 'The path', part: 'parameter' }
 
 type Check = (value: unknown) => boolean
@@ -117,7 +117,7 @@ export function describeValidationError(subject: Subject, schema: Schema, value:
   return problem ?? { path: '', text: `${subject.what} is not as /openapi.json describes it.` }
 }
 
-export interface ValidationProblem {
+interface ValidationProblem {
   /** The path of the field: `jobs[3].kind`. Empty for the whole value. */
   readonly path: string
   readonly text: string

@@ -8,7 +8,7 @@ import { checkOf, describeValidationError, type Subject } from '../request/valid
  * Decodes the text of a message to a trusted frame: of a known type, complete, within its limits, and with known fields
  * only. A fault becomes a refusal, never an exception.
  */
-export type ReadFrame = { readonly frame: NodeFrame | PingFrame } | { readonly refusal: FrameRefusal }
+type ReadFrame = { readonly frame: NodeFrame | PingFrame } | { readonly refusal: FrameRefusal }
 
 /** Why the server refuses a frame. */
 export interface FrameRefusal {
@@ -146,7 +146,7 @@ function loadOf(load: unknown): object {
 }
 
 /** A rate: `burst` at once, and `perSecond` in the long run. */
-export interface TokenBucketOptions {
+interface TokenBucketOptions {
   readonly perSecond: number
   readonly burst: number
   readonly clock?: Clock

@@ -5,7 +5,7 @@ import { createEvents, type EventSource, type Events } from '../../../core/event
 /** The part of a socket that a gateway uses. */
 export type GuardedSocket = Pick<OpenSocket, 'events' | 'send' | 'close' | 'pause' | 'resume'>
 
-export interface SocketEvents {
+interface SocketEvents {
   message: { readonly text: string }
   /** The peer answered a ping. */
   alive: undefined

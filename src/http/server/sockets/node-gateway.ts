@@ -29,7 +29,7 @@ export interface NodeGatewayOptions {
 }
 
 /** The node connections of a namespace that the gateway entered. */
-export interface EnteredNamespace {
+interface EnteredNamespace {
   readonly connections: NodeConnector
   leave(): void
 }

@@ -38,7 +38,7 @@ export interface UpgradesOptions {
 }
 
 /** The part of a request that the server reads before it accepts the upgrade. */
-export type UpgradeRequest = Pick<Incoming, 'method' | 'path' | 'header' | 'address'>
+type UpgradeRequest = Pick<Incoming, 'method' | 'path' | 'header' | 'address'>
 
 /** The limits of one message, and of its parts that `ws` buffers while it arrives (websockets/ws#2331). */
 const limits = { maxPayload: 262_144, maxFragments: 64, maxBufferedChunks: 1_024 }

@@ -27,7 +27,7 @@ import { createReaderFeed, readEventId } from './watch-feeds.ts'
  * The feed sleeps in the shared waits, so it sees a change of state at once or by their poll. While the job runs, the
  * feed reads progress and log lines once a second.
  */
-export interface JobFeedParts {
+interface JobFeedParts {
   readonly jobs: Pick<Jobs, 'find' | 'logs'>
   readonly waits: Pick<JobWaits, 'changed'>
 }
@@ -177,7 +177,7 @@ const gatherMs = 20
 const pageSize = 200
 const pollMs = 1_000
 const shortOverlapMs = 1_000
-export const overlapMs = 10_000
+const overlapMs = 10_000
 const longPollEvery = 10
 /** Polls read from a whole second, so that readers of a queue send equal requests and share one statement. */
 const stepMs = 1_000

@@ -115,7 +115,7 @@ const comment: Uint8Array = Buffer.from(encodeComment())
  * One stream to one reader. It stays small, because a server may have many thousands: shared state is in its owner, and
  * the stream does not keep its request.
  */
-export class EventStream implements FeedReader, TransportOwner {
+class EventStream implements FeedReader, TransportOwner {
   readonly #owner: Streams
   readonly #transport: Transport
   readonly #ended: OutgoingStream['ended']

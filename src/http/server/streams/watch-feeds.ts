@@ -120,7 +120,7 @@ export function createHintsFeed(
   }
 }
 
-export interface HintsFeedOptions {
+interface HintsFeedOptions {
   /** Wake-ups of a topic within this time become one hint. @default 50 */
   readonly mergeMs?: number
   readonly clock?: Clock
