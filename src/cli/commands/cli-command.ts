@@ -51,40 +51,39 @@ export class CliCommand extends Command {
     return this.examples(...commands.flatMap((command) => command.#example ?? []))
   }
 
-  /** Adds the flags that name a box. Call it last, so that the command's own flags come first in the help. */
-  boxFlags(): this {
-    return addStoreFlags(addServerFlags(this))
+  /**
+   * Adds the flags that name a box. `prepare` gets the arguments of the command, checks them and returns the function that
+   * uses the box. So a mistake in the arguments is reported before the box opens.
+   */
+  onBox<Given extends readonly unknown[]>(
+    prepare: (...given: Given) => (box: Box | RemoteBox) => Promise<void>,
+    mode?: OpenMode,
+  ): this {
+    addStoreFlags(addServerFlags(this))
+    return this.#open(prepare, mode)
   }
 
   /** The same for commands about jobs, which a Redis never holds. */
-  jobsFlags(): this {
-    return addDatabaseFlags(addServerFlags(this))
-  }
-
-  /** Adds the flags that name a box. The command opens the box and calls `act` with its own arguments. */
-  onBox<Given extends readonly unknown[]>(
-    act: (box: Box | RemoteBox, ...given: Given) => Promise<void>,
-    mode?: OpenMode,
-  ): this {
-    return this.boxFlags().#open(act, mode)
-  }
-
-  /** The same for commands about jobs. */
   onJobs<Given extends readonly unknown[]>(
-    act: (jobs: BoxJobs, ...given: Given) => Promise<void>,
+    prepare: (...given: Given) => (jobs: BoxJobs) => Promise<void>,
     mode?: OpenMode,
   ): this {
-    return this.jobsFlags().#open<Given>((box, ...given) => act(box.jobs, ...given), mode)
+    addDatabaseFlags(addServerFlags(this))
+    return this.#open((...given: Given) => {
+      const act = prepare(...given)
+      return (box) => act(box.jobs)
+    }, mode)
   }
 
   #open<Given extends readonly unknown[]>(
-    act: (box: Box | RemoteBox, ...given: Given) => Promise<void>,
+    prepare: (...given: Given) => (box: Box | RemoteBox) => Promise<void>,
     mode?: OpenMode,
   ): this {
     return this.action(async (...given) => {
-      await using box = await openBox(this, given.at(-2) as BoxFlags, mode)
       // Commander adds the command itself.
-      await act(box, ...(given.slice(0, -1) as unknown as Given))
+      const act = prepare(...(given.slice(0, -1) as unknown as Given))
+      await using box = await openBox(this, given.at(-2) as BoxFlags, mode)
+      await act(box)
     })
   }
 }

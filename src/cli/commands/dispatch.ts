@@ -38,13 +38,15 @@ function listTasksCommand(printer: Printer): CliCommand {
     .option('--limit <count>', 'the most tasks, up to 500', '50')
     .option('--cursor <id>', 'the cursor of the previous page')
     .examples('tasks ls', 'tasks ls --status waiting --json')
-    .onBox(async (box, { json, status, limit, cursor }: ListFlags) => {
+    .onBox(({ json, status, limit, cursor }: ListFlags) => {
       const most = whole('--limit', numberOr(limit), { min: 1, max: 500 })
-      const page = await box.dispatch.tasks({ status, cursor, limit: most })
-      if (json) return printer.json(page)
-      const now = Date.now()
-      const heads = ['=ID', 'STATUS', 'SERVICE', 'NODE', 'ATTEMPT', 'AGE', 'ERROR']
-      printList(printer, page, 'No tasks found.', heads, (task) => rowOf(task, now))
+      return async (box) => {
+        const page = await box.dispatch.tasks({ status, cursor, limit: most })
+        if (json) return printer.json(page)
+        const now = Date.now()
+        const heads = ['=ID', 'STATUS', 'SERVICE', 'NODE', 'ATTEMPT', 'AGE', 'ERROR']
+        printList(printer, page, 'No tasks found.', heads, (task) => rowOf(task, now))
+      }
     })
 }
 
@@ -57,7 +59,7 @@ function showTaskCommand(printer: Printer): CliCommand {
   return new CliCommand('show', 'show one task: status, node, requirements, payload')
     .argument('<id>', 'the task')
     .examples('tasks show 01k9z3v8qe0m4t9wq3rb5c7xkd')
-    .onBox(async (box, id: string, { json }: BoxFlags) => {
+    .onBox((id: string, { json }: BoxFlags) => async (box) => {
       const task = await box.dispatch.task(id)
       if (task === undefined)
         throw new SignalboxError(
@@ -102,7 +104,7 @@ function cancelTaskCommand(printer: Printer): CliCommand {
     .option('--reason <text>', 'the reason, shown to the node and to watchers of the task')
     .note('A task that has ended stays as it is.')
     .examples('tasks cancel 01k9z3v8qe0m4t9wq3rb5c7xkd --reason "wrong file"')
-    .onBox(async (box, ids: readonly string[], { json, reason }: Flags<'reason'>) => {
+    .onBox((ids: readonly string[], { json, reason }: Flags<'reason'>) => async (box) => {
       for (const id of ids) {
         const task = await box.dispatch.cancel(id, { reason })
         printer.answer(json, task, `${id}  ${task.finishedAt === null ? 'asked to stop' : task.status}`)
@@ -115,7 +117,7 @@ function explainTaskCommand(printer: Printer): CliCommand {
     .description('explain why a task waits: which requirements nodes fail, and what would let it run')
     .argument('<id>', 'the task')
     .examples('tasks explain 01k9z3v8qe0m4t9wq3rb5c7xkd')
-    .onBox(async (box, id: string, { json }: BoxFlags) => {
+    .onBox((id: string, { json }: BoxFlags) => async (box) => {
       const explanation = await box.dispatch.explain(id)
       if (json) printer.json(explanation)
       else printExplanation(printer, explanation)
@@ -150,7 +152,7 @@ export function nodesCommand({ printer }: CommandContext): Command {
 function listNodesCommand(printer: Printer): CliCommand {
   return new CliCommand('ls', 'list nodes with their services and used slots')
     .examples('nodes ls', 'nodes ls --json')
-    .onBox(async (box, { json }: BoxFlags) => {
+    .onBox(({ json }: BoxFlags) => async (box) => {
       if ('look' in box.dispatch) await box.dispatch.look()
       const items = await box.dispatch.nodes()
       if (json) return printer.json({ items })
@@ -177,7 +179,7 @@ function drainCommand(printer: Printer): CliCommand {
     .option('--deadline <span>', 'then running tasks go to other nodes')
     .option('--off', 'give it work again')
     .examples('nodes drain gpu-1 --deadline 10m', 'nodes drain gpu-1 --off')
-    .onBox(async (box, node: string, { json, deadline, off = false }: Flags<'deadline', 'off'>) => {
+    .onBox((node: string, { json, deadline, off = false }: Flags<'deadline', 'off'>) => async (box) => {
       await box.dispatch.drain(node, { on: !off, deadlineMs: spanOf('--deadline', deadline) })
       const line = off ? `${node} gets work again` : `${node} gets no new work`
       printer.answer(json, { nodeId: node, draining: !off }, line)
@@ -199,7 +201,7 @@ function cordonCommand(printer: Printer, name: 'cordon' | 'uncordon', about: str
     .argument('<node>', 'the node')
     .option('--service <name>', 'only this service (default: the whole node)')
     .examples(`nodes ${name} gpu-1`, `nodes ${name} gpu-1 --service asr --json`)
-    .onBox(async (box, node: string, { json, service }: Flags<'service'>) => {
+    .onBox((node: string, { json, service }: Flags<'service'>) => async (box) => {
       await box.dispatch[name](node, { service })
       const cordoned = name === 'cordon'
       if (json) return printer.json({ nodeId: node, service: service ?? null, cordoned })

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import type { Command } from 'commander'
 import { invalidArgument, isSignalboxError, SignalboxError } from '../../core/errors.ts'
+import type { Box, RemoteBox } from '../../index.ts'
 import type { Held, Locks } from '../../locks/index.ts'
 import { addStoreFlags } from '../config/flags.ts'
 import { spanOf } from '../config/value-kinds.ts'
@@ -19,7 +20,7 @@ function listCommand(printer: Printer): CliCommand {
     .option('--operation <name>', 'only this operation')
     .option('--search <text>', 'only resources that contain this text')
     .examples('locks ls', 'locks ls --operation pull --json')
-    .onBox(async (box, { json, operation, search }: Flags<'operation' | 'search'>) => {
+    .onBox(({ json, operation, search }: Flags<'operation' | 'search'>) => async (box) => {
       const items = await readAll((cursor) => box.locks.list({ operation, search, cursor, limit: 500 }))
       if (json) return printer.json({ items })
       const now = Date.now()
@@ -45,29 +46,38 @@ function evictCommand(printer: Printer): CliCommand {
       'that check the fencing token can refuse its writes.',
     )
     .examples('locks evict pull nginx', 'locks evict pull nginx --node machine-2 --json')
-    .onBox(async (box, operation: string, resource: string, flags: Flags<'node' | 'requestId'>) => {
-      const { node, requestId, json } = flags
+    .onBox((operation: string, resource: string, flags: Flags<'node' | 'requestId'>) => {
+      const { node, requestId } = flags
       if (node === undefined && requestId !== undefined)
         throw invalidArgument('--request-id needs --node: it names one request of that node.')
-      const key = { operation, resource }
-      const { holder } = await box.locks.inspect(key)
-      if (node === undefined && holder === null)
-        throw new SignalboxError(
-          'not_found',
-          `No node holds ${operation} ${resource}. Name a waiter with --node to remove it from the wait queue.`,
-        )
-      const evicted =
-        node === undefined
-          ? { node: holder!.node, requestId: holder!.requestId }
-          : { node, requestId: requestId ?? node }
-      await box.locks.evict({ ...key, ...evicted })
-      const wasHolder = holder?.node === evicted.node && holder.requestId === evicted.requestId
-      const answer = { ...key, ...evicted, wasHolder, evicted: true }
-      const line = wasHolder
-        ? `evicted ${evicted.node} from ${operation} ${resource}: its turn ended as a failure`
-        : `removed ${evicted.node} from the wait queue of ${operation} ${resource}`
-      printer.answer(json, answer, line)
+      return (box) => evict(box, { operation, resource }, flags, printer)
     })
+}
+
+async function evict(
+  { locks }: Box | RemoteBox,
+  key: { readonly operation: string; readonly resource: string },
+  { node, requestId, json }: Flags<'node' | 'requestId'>,
+  printer: Printer,
+): Promise<void> {
+  const { operation, resource } = key
+  const { holder } = await locks.inspect(key)
+  if (node === undefined && holder === null)
+    throw new SignalboxError(
+      'not_found',
+      `No node holds ${operation} ${resource}. Name a waiter with --node to remove it from the wait queue.`,
+    )
+  const evicted =
+    node === undefined
+      ? { node: holder!.node, requestId: holder!.requestId }
+      : { node, requestId: requestId ?? node }
+  await locks.evict({ ...key, ...evicted })
+  const wasHolder = holder?.node === evicted.node && holder.requestId === evicted.requestId
+  const answer = { ...key, ...evicted, wasHolder, evicted: true }
+  const line = wasHolder
+    ? `evicted ${evicted.node} from ${operation} ${resource}: its turn ended as a failure`
+    : `removed ${evicted.node} from the wait queue of ${operation} ${resource}`
+  printer.answer(json, answer, line)
 }
 
 /** The exit codes of `signalbox lock`, besides those of the command that it runs. */
@@ -213,30 +223,35 @@ export function onceCommand({ printer, endWith }: CommandContext): Command {
       'once report-2026-11-15 -- ./report.sh',
       'once import:42 --keep 7d --url http://127.0.0.1:7420 -- ./import 42',
     )
-    .onBox(async (box, key: string, [program, ...args]: readonly string[], flags: OnceFlags) => {
-      const mode = flags.atMostOnce ? 'at-most-once' : 'at-least-once'
-      try {
-        const answer = await box.once.run(
-          key,
-          async ({ signal }) => {
-            const { exitCode, isLost, problem } = await runChild(program!, args, { lost: signal })
-            if (problem !== undefined) printer.problem(problem)
-            if (isLost || exitCode !== 0) throw new CommandEnded(isLost ? onceExitCodes.lost : exitCode)
-            return null
-          },
-          { keepMs: spanOf('--keep', flags.keep), leaseMs: spanOf('--lease', flags.lease), mode },
-        )
-        if (flags.json) printer.json({ key, ran: answer.ran, status: answer.ran ? 'done' : answer.status })
-        if (answer.ran) return
-        if (!flags.json) printer.problem(describeRefusal(key, answer.status))
-        if (answer.status !== 'done') endWith(onceExitCodes[answer.status])
-      } catch (error) {
-        if (error instanceof CommandEnded) return endWith(error.exitCode)
-        if (!isSignalboxError(error, 'lease_lost')) throw error
-        printer.problem(error.message, error.code)
-        endWith(onceExitCodes.lost)
-      }
-    }, 'make')
+    .onBox(
+      (key: string, [program, ...args]: readonly string[], flags: OnceFlags) =>
+        async (box) => {
+          const mode = flags.atMostOnce ? 'at-most-once' : 'at-least-once'
+          try {
+            const answer = await box.once.run(
+              key,
+              async ({ signal }) => {
+                const { exitCode, isLost, problem } = await runChild(program!, args, { lost: signal })
+                if (problem !== undefined) printer.problem(problem)
+                if (isLost || exitCode !== 0) throw new CommandEnded(isLost ? onceExitCodes.lost : exitCode)
+                return null
+              },
+              { keepMs: spanOf('--keep', flags.keep), leaseMs: spanOf('--lease', flags.lease), mode },
+            )
+            if (flags.json)
+              printer.json({ key, ran: answer.ran, status: answer.ran ? 'done' : answer.status })
+            if (answer.ran) return
+            if (!flags.json) printer.problem(describeRefusal(key, answer.status))
+            if (answer.status !== 'done') endWith(onceExitCodes[answer.status])
+          } catch (error) {
+            if (error instanceof CommandEnded) return endWith(error.exitCode)
+            if (!isSignalboxError(error, 'lease_lost')) throw error
+            printer.problem(error.message, error.code)
+            endWith(onceExitCodes.lost)
+          }
+        },
+      'make',
+    )
 }
 
 /** Thrown after the command failed, so that the key becomes free again. */

@@ -17,23 +17,25 @@ export function notificationsCommand(printer: Printer): CliCommand {
     .option('--subscription <name>', 'only this subscription, by its name or id')
     .option('--limit <number>', 'the most notifications', '50')
     .examples('monitor notifications --state dead', 'monitor notifications --subscription desk --json')
-    .onBox(async (box, { json, state, subscription, limit }: ListFlags) => {
+    .onBox(({ json, state, subscription, limit }: ListFlags) => {
       const status = state === undefined ? undefined : oneOf('--state', state, notificationStatuses)
-      const subscriptionId = await idOf(box.monitor, subscription)
-      const page = await box.monitor.notifications({
-        status,
-        subscriptionId,
-        limit: numberOr(limit!) as number,
-      })
-      if (json) return printer.json(page)
-      const now = Date.now()
-      const heads = ['=ID', 'STATE', 'SUBSCRIPTION', 'SUBJECT', 'TRIES', 'AGE', 'ERROR']
-      printList(printer, { items: page.items }, 'No notifications found.', heads, (one) => [
-        ...[one.id, one.status, one.subscription, nameOf(one)],
-        `${one.attempt}/${one.maxAttempts}`,
-        showSpan(now - one.createdAt),
-        one.error?.message ?? null,
-      ])
+      return async (box) => {
+        const subscriptionId = await idOf(box.monitor, subscription)
+        const page = await box.monitor.notifications({
+          status,
+          subscriptionId,
+          limit: numberOr(limit!) as number,
+        })
+        if (json) return printer.json(page)
+        const now = Date.now()
+        const heads = ['=ID', 'STATE', 'SUBSCRIPTION', 'SUBJECT', 'TRIES', 'AGE', 'ERROR']
+        printList(printer, { items: page.items }, 'No notifications found.', heads, (one) => [
+          ...[one.id, one.status, one.subscription, nameOf(one)],
+          `${one.attempt}/${one.maxAttempts}`,
+          showSpan(now - one.createdAt),
+          one.error?.message ?? null,
+        ])
+      }
     })
 }
 
@@ -49,16 +51,12 @@ export function replayCommand(printer: Printer, endWith: (exitCode: number) => v
     .option('--subscription <name>', 'with --dead: only this subscription, by its name or id')
     .note('Exit codes: 0 all are queued again, 1 some were refused.')
     .examples('monitor replay 01k9z3v8qe0m4t9wq3rb5c7xkd', 'monitor replay --dead --subscription desk')
-    .onBox(
-      async (
-        box,
-        ids: readonly string[],
-        { json, dead = false, subscription }: Flags<'subscription', 'dead'>,
-      ) => {
-        if (dead === ids.length > 0 || (subscription !== undefined && !dead))
-          throw invalidArgument(
-            'Give the ids of notifications, or --dead for all dead ones. --subscription needs --dead.',
-          )
+    .onBox((ids: readonly string[], { json, dead = false, subscription }: Flags<'subscription', 'dead'>) => {
+      if (dead === ids.length > 0 || (subscription !== undefined && !dead))
+        throw invalidArgument(
+          'Give the ids of notifications, or --dead for all dead ones. --subscription needs --dead.',
+        )
+      return async (box) => {
         const chosen = dead ? await findDead(box.monitor, await idOf(box.monitor, subscription)) : ids
         const { replayed, refused } = await replayAll(box.monitor, chosen)
         if (json) printer.json({ replayed, refused })
@@ -69,8 +67,8 @@ export function replayCommand(printer: Printer, endWith: (exitCode: number) => v
           )
         }
         if (refused.length > 0) endWith(1)
-      },
-    )
+      }
+    })
 }
 
 interface Replays {
@@ -128,20 +126,15 @@ export function explainCommand(printer: Printer): CliCommand {
       'monitor explain siteA 2025-06-01 court-1 --json',
     )
     .onBox(
-      async (
-        box,
-        source: string,
-        subject: string,
-        venueId: string | undefined,
-        { json, limit }: Flags<'limit'>,
-      ) => {
-        const explanation = await box.monitor.explain({
-          ...(venueId === undefined ? { source, subject } : { source, timeSlot: subject, venueId }),
-          limit: numberOr(limit!) as number,
-        })
-        if (json) printer.json(explanation)
-        else printExplanation(printer, explanation)
-      },
+      (source: string, subject: string, venueId: string | undefined, { json, limit }: Flags<'limit'>) =>
+        async (box) => {
+          const explanation = await box.monitor.explain({
+            ...(venueId === undefined ? { source, subject } : { source, timeSlot: subject, venueId }),
+            limit: numberOr(limit!) as number,
+          })
+          if (json) printer.json(explanation)
+          else printExplanation(printer, explanation)
+        },
     )
 }
 

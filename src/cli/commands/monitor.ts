@@ -182,7 +182,7 @@ export function alertsCommand({ printer, endWith }: CommandContext): Command {
 function listAlertsCommand(printer: Printer): CliCommand {
   return new CliCommand('ls', 'list the alerts that fire, and who is alerted')
     .examples('alerts ls --json')
-    .onBox(async (box, { json }: BoxFlags) => {
+    .onBox(({ json }: BoxFlags) => async (box) => {
       const alerts = createAlerts(box.monitor)
       const [firing, subscriptions] = await Promise.all([alerts.firing(), alerts.subscriptions()])
       if (json) return printer.json({ firing, subscriptions })
@@ -207,15 +207,18 @@ function addAlertsCommand(printer: Printer): CliCommand {
     .option('--window <span>', 'how long the same alert is not repeated (default: 10m)')
     .option('--digest <span>', 'gather alerts for this long into one message (default: 30s)')
     .examples('alerts add on-call channel.json --rule dead-jobs')
-    .onBox(async (box, name: string, file: string, { rule, window, digest, json }: AddFlags) => {
-      const added = await createAlerts(box.monitor).add({
+    .onBox((name: string, file: string, { rule, window, digest, json }: AddFlags) => {
+      const options = {
         name,
         channel: readChannel(file),
         rule,
         windowMs: spanOf('--window', window),
         digestMs: spanOf('--digest', digest),
-      })
-      printer.answer(json, added, `${added.channel.shown} is alerted (subscription ${added.id})`)
+      }
+      return async (box) => {
+        const added = await createAlerts(box.monitor).add(options)
+        printer.answer(json, added, `${added.channel.shown} is alerted (subscription ${added.id})`)
+      }
     })
 }
 
@@ -223,7 +226,7 @@ function removeAlertsCommand(printer: Printer): CliCommand {
   return new CliCommand('rm', 'end a subscription to alerts')
     .argument('<id>', 'the subscription')
     .examples('alerts rm 01k9z3v8qe0m4t9wq3rb5c7xkd')
-    .onBox(async (box, id: string, { json }: BoxFlags) => {
+    .onBox((id: string, { json }: BoxFlags) => async (box) => {
       await createAlerts(box.monitor).remove(id)
       printer.answer(json, { id, deleted: true }, `subscription ${id} has ended`)
     })
@@ -233,7 +236,7 @@ function testAlertCommand(printer: Printer, endWith: (exitCode: number) => void)
   return new CliCommand('test', 'send a test alert the way that all alerts go')
     .note('Exit codes: 0 a channel will get it, 1 no subscription takes it.')
     .examples('alerts test')
-    .onBox(async (box, { json }: BoxFlags) => {
+    .onBox(({ json }: BoxFlags) => async (box) => {
       const answer = await createAlerts(box.monitor).test()
       if (answer.notified === 0) endWith(1)
       if (json) printer.json(answer)

@@ -145,3 +145,19 @@ test('bash completes commands and flags with the script', async () => {
   assert.match((await signalbox('completion', 'zsh')).out, /^#compdef signalbox/)
   assert.match((await signalbox('completion', 'fish')).out, /complete -c signalbox/)
 })
+
+test('a mistake in the arguments is reported before a database is opened or created', async () => {
+  const missing = join(folder, 'missing.db')
+  for (const args of [
+    ['add', 'mail', '--delay', 'soon'],
+    ['queues', 'limit', 'mail'],
+    ['locks', 'evict', 'pull', 'nginx', '--request-id', 'r1'],
+    ['monitor', 'replay'],
+    ['workers', 'ls', '--state', 'busy'],
+    ['jobs', 'bulk', 'retry', '--search', 'state:dead', '--limit', '0'],
+  ]) {
+    const { code, err } = await signalbox(...args, '--database', `sqlite:${missing}`)
+    assert.equal(code, 2, `${args.join(' ')}: ${err}`)
+    assert.ok(!existsSync(missing), args.join(' '))
+  }
+})

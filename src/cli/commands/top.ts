@@ -6,7 +6,7 @@ import { nameOfDatabase, spanOf } from '../config/value-kinds.ts'
 import { escapeText, type Printer } from '../print.ts'
 import { type PaneName, paneNames } from '../top/pane.ts'
 import type { CommandContext } from '../verbs.ts'
-import { type BoxFlags, CliCommand, type Flags, openBox, serverOf } from './cli-command.ts'
+import { type BoxFlags, CliCommand, type Flags, serverOf } from './cli-command.ts'
 
 type TopFlags = Flags<never, 'once'> & { readonly pane: PaneName; readonly every: string }
 
@@ -23,20 +23,21 @@ export function topCommand({ printer }: CommandContext): Command {
       'E evict a holder, D drain a node, S stop a worker (P lets it be quiet), X cancel a task.',
     )
     .examples('top --url http://127.0.0.1:7420', 'top --pane locks --every 5s', 'top --once --pane nodes')
-    .action(async ({ pane, every, once = false, json = false, ...place }: TopFlags) => {
+    .onBox(({ pane, every, once = false, json = false, ...flags }: TopFlags) => {
       const everyMs = spanOf('--every', every, { min: 100, max: 3_600_000 })
       const isLive = !once && !json
       if (isLive && !(process.stdin.isTTY && process.stdout.isTTY))
         throw invalidArgument('top needs a terminal. Use --once for one frame, or --json for one snapshot.')
-      await using box = await openBox(command, place)
-      const boxName = nameOfBox(command, place)
-      if (json) return void printer.json(await snapshotOf(box))
-      if (once) return void (await printFrame(box, pane, boxName, printer))
-      const { createStyle } = await import('../top/terminal.ts')
-      const { showTop } = await import('../top/session.ts')
-      await showTop({ box, pane, everyMs, style: createStyle(!process.env.NO_COLOR), boxName })
+      return async (box) => {
+        const boxName = nameOfBox(command, flags)
+        if (json) return void printer.json(await snapshotOf(box))
+        if (once) return void (await printFrame(box, pane, boxName, printer))
+        const { createStyle } = await import('../top/terminal.ts')
+        const { showTop } = await import('../top/session.ts')
+        await showTop({ box, pane, everyMs, style: createStyle(!process.env.NO_COLOR), boxName })
+      }
     })
-  return command.boxFlags()
+  return command
 }
 
 /** The server or store for the title, without user and password. */

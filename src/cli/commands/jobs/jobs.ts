@@ -28,7 +28,7 @@ import {
   showSpan,
 } from '../../print.ts'
 import type { CommandContext } from '../../verbs.ts'
-import { type BoxFlags, type BoxJobs, CliCommand, type Flags, openBox } from '../cli-command.ts'
+import { type BoxFlags, type BoxJobs, CliCommand, type Flags } from '../cli-command.ts'
 
 /** `signalbox jobs ls|show|wait|retry|cancel|bulk|errors`: shows and searches jobs; changes one, or all that a search finds. */
 export function jobsCommand({ printer, endWith }: CommandContext): Command {
@@ -62,7 +62,7 @@ function listCommand(printer: Printer): CliCommand {
       'jobs ls --search "state:dead created>-1d"',
       'jobs ls --search \'payload.customer.name:"Ann Lee"\' --json',
     )
-    .onJobs(async (jobs, { search, limit, cursor, state, queue, kind, json }: ListFlags) => {
+    .onJobs(({ search, limit, cursor, state, queue, kind, json }: ListFlags) => async (jobs) => {
       const page = await jobs.list({ search, state, queue, kind, limit: count('--limit', limit), cursor })
       if (json) return printer.json(page)
       if (page.items.length === 0 && page.cursor === null) return printer.line('No jobs found.')
@@ -88,7 +88,7 @@ function errorsCommand(printer: Printer): CliCommand {
       'jobs errors --kind mail',
       'jobs bulk retry --search "state:dead error.group:0f3a9c5d7e21b846" --limit 5',
     )
-    .onJobs(async (jobs, fingerprint: string | undefined, { kind, limit, cursor, json }: ErrorsFlags) => {
+    .onJobs((fingerprint: string | undefined, { kind, limit, cursor, json }: ErrorsFlags) => async (jobs) => {
       if (fingerprint !== undefined) {
         const group = await jobs.errorGroup(fingerprint)
         if (group === undefined)
@@ -143,19 +143,21 @@ function bulkCommand(printer: Printer, endWith: (exitCode: number) => void): Cli
       'jobs bulk retry --search "state:dead kind:mail*" --dry-run',
       'jobs bulk delete --search "state:completed finished<-30d"',
     )
-    .onJobs(async (jobs, action: BulkAction, { search, limit, dryRun, json }: BulkFlags) => {
+    .onJobs((action: BulkAction, { search, limit, dryRun, json }: BulkFlags) => {
       const options = { action, search, ...(limit === undefined ? {} : { limit: count('--limit', limit) }) }
-      if (dryRun) {
-        const answer = await jobs.bulk({ ...options, dryRun: true })
-        return printer.answer(json, answer, showMatches(action, answer))
+      return async (jobs) => {
+        if (dryRun) {
+          const answer = await jobs.bulk({ ...options, dryRun: true })
+          return printer.answer(json, answer, showMatches(action, answer))
+        }
+        const total = await countFirst(jobs, options)
+        const { id } = await jobs.bulk(options)
+        const operation = await watch(jobs, id, total)
+        const { state, matched, done, skipped } = operation
+        const line = `${state}: ${matched} matched, ${done} done, ${skipped} skipped (operation ${id})`
+        printer.answer(json, operation, line)
+        if (state !== 'completed') endWith(1)
       }
-      const total = await countFirst(jobs, options)
-      const { id } = await jobs.bulk(options)
-      const operation = await watch(jobs, id, total)
-      const { state, matched, done, skipped } = operation
-      const line = `${state}: ${matched} matched, ${done} done, ${skipped} skipped (operation ${id})`
-      printer.answer(json, operation, line)
-      if (state !== 'completed') endWith(1)
     })
 }
 
@@ -215,7 +217,7 @@ type AddFlags = Flags<'payload' | 'queue' | 'priority' | 'delay' | 'uniqueKey' |
 
 /** `signalbox add KIND`: adds one job. */
 export function addCommand({ printer }: CommandContext): Command {
-  const command = new CliCommand('add')
+  return new CliCommand('add')
     .argument('<kind>', 'the kind of the job')
     .option('--payload <json>', 'its payload')
     .option('--queue <name>', 'its queue (default: default)')
@@ -229,15 +231,15 @@ export function addCommand({ printer }: CommandContext): Command {
       'add mail.welcome --payload \'{"to":"ada@example.org"}\'',
       'add report --queue slow --delay 10m --tag nightly',
     )
-    .action(async (kind: string, flags: AddFlags) => {
+    .onBox((kind: string, flags: AddFlags) => {
       const options = optionsOf(flags)
       const payload = parsePayload(flags.payload)
-      await using box = await openBox(command, flags, 'make')
-      const added = await box.jobs.add(kind, payload, options)
-      const line = added.duplicate ? `job ${added.id} exists already` : `added job ${added.id}`
-      printer.answer(flags.json, added, line)
-    })
-  return command.boxFlags()
+      return async (box) => {
+        const added = await box.jobs.add(kind, payload, options)
+        const line = added.duplicate ? `job ${added.id} exists already` : `added job ${added.id}`
+        printer.answer(flags.json, added, line)
+      }
+    }, 'make')
 }
 
 function optionsOf({ queue, priority, delay, uniqueKey, limitKey, tag, after }: AddFlags): AddOptions {
@@ -262,7 +264,7 @@ function showCommand(printer: Printer): CliCommand {
   return new CliCommand('show', 'show one job: state, payload, dependencies, log')
     .argument('<id>', 'the job')
     .examples('jobs show 01k9z3v8qe0m4t9wq3rb5c7xkd')
-    .onBox(async (box, id: string, { json }: BoxFlags) => {
+    .onBox((id: string, { json }: BoxFlags) => async (box) => {
       const job = await box.jobs.find(id)
       if (job === undefined)
         throw new SignalboxError(
@@ -290,7 +292,7 @@ function waitCommand(printer: Printer, endWith: (exitCode: number) => void): Cli
       'The exit code is 0 if the job completed, 1 if it is dead or cancelled, 124 if it has not ended in time.',
     )
     .examples('jobs wait 01k9z3v8qe0m4t9wq3rb5c7xkd --timeout 5m')
-    .onJobs(async (jobs, id: string, { timeout, json }: WaitFlags) => {
+    .onJobs((id: string, { timeout, json }: WaitFlags) => async (jobs) => {
       const { status, job } = await jobs.wait(id, { timeoutMs: spanOf('--timeout', timeout) })
       if (status === 'timeout') endWith(timeoutExitCode)
       else if (job.state !== 'completed') endWith(1)
@@ -359,7 +361,7 @@ function actCommand(printer: Printer, act: 'retry' | 'cancel'): CliCommand {
     .argument('<id...>', 'the jobs')
     .note(`For all jobs of a search: signalbox jobs bulk ${act} --search …`)
     .examples(`jobs ${act} 01k9z3v8qe0m4t9wq3rb5c7xkd`)
-    .onBox(async (box, ids: readonly string[], { json }: BoxFlags) => {
+    .onBox((ids: readonly string[], { json }: BoxFlags) => async (box) => {
       for (const id of ids) {
         const answer = { id, ...(await box.jobs[act](id)) }
         const isRequested = 'cancelRequested' in answer && answer.cancelRequested

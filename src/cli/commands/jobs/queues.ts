@@ -9,7 +9,7 @@ import { nearestTo } from '../../config/problems.ts'
 import { numberOr } from '../../config/value-kinds.ts'
 import { type Printer, printList, showSpan } from '../../print.ts'
 import type { CommandContext } from '../../verbs.ts'
-import { type BoxFlags, CliCommand, type Flags, openBox } from '../cli-command.ts'
+import { type BoxFlags, CliCommand, type Flags } from '../cli-command.ts'
 
 /** `signalbox queues ls|pause|resume|limit`: shows, pauses, resumes and limits queues. */
 export function queuesCommand({ printer }: CommandContext): Command {
@@ -28,7 +28,7 @@ export function queuesCommand({ printer }: CommandContext): Command {
 function listCommand(printer: Printer): CliCommand {
   return new CliCommand('ls', 'list queues with the number of jobs by state')
     .examples('queues ls', 'queues ls --json')
-    .onBox(async (box, { json }: BoxFlags) => {
+    .onBox(({ json }: BoxFlags) => async (box) => {
       const items = await box.jobs.stats()
       if (json) return printer.json({ items })
       const heads = ['QUEUE', 'READY', 'SCHEDULED', 'WAITING', 'RUNNING', 'DEAD', 'OLDEST', 'STATE']
@@ -62,12 +62,13 @@ function switchCommand(printer: Printer, name: 'pause' | 'resume', about: string
     .argument('<queue>', 'its name')
     .examples(`queues ${name} mail`)
     .onBox(
-      async (box, queue: string, { json }: BoxFlags) => {
-        await box.jobs[name](queue)
-        const usage = await usageOf(box, queue)
-        const line = `${paused ? 'paused' : 'resumed'} ${queue}${showUsage(usage)}`
-        printer.answer(json, { queue, paused, ...usage }, line)
-      },
+      (queue: string, { json }: BoxFlags) =>
+        async (box) => {
+          await box.jobs[name](queue)
+          const usage = await usageOf(box, queue)
+          const line = `${paused ? 'paused' : 'resumed'} ${queue}${showUsage(usage)}`
+          printer.answer(json, { queue, paused, ...usage }, line)
+        },
       paused ? 'make' : 'look',
     )
 }
@@ -94,7 +95,7 @@ function showUsage({ isUsed, nearest }: Usage): string {
 type LimitFlags = Flags<'concurrency' | 'rate' | 'perKeyConcurrency' | 'perKeyRate', 'none'>
 
 function limitCommand(printer: Printer): CliCommand {
-  const command = new CliCommand('limit')
+  return new CliCommand('limit')
     .description('limit how many jobs of a queue run at once and start within a time, over all processes')
     .argument('<queue>', 'its name')
     .option('--concurrency <count>', 'the most running jobs')
@@ -108,15 +109,15 @@ function limitCommand(printer: Printer): CliCommand {
       'queues limit mail --per-key-rate 100/1m',
       'queues limit mail --none',
     )
-    .action(async (queue: string, flags: LimitFlags) => {
+    .onBox((queue: string, flags: LimitFlags) => {
       const given = limitsOf(flags)
-      await using box = await openBox(command, flags, 'make')
-      const limits = await box.jobs.setLimits(queue, given)
-      const usage = await usageOf(box, queue)
-      const line = limits === null ? `${queue} has no limits` : `${queue}: ${showLimits(limits)}`
-      printer.answer(flags.json, { queue, limits, ...usage }, line + showUsage(usage))
-    })
-  return command.boxFlags()
+      return async (box) => {
+        const limits = await box.jobs.setLimits(queue, given)
+        const usage = await usageOf(box, queue)
+        const line = limits === null ? `${queue} has no limits` : `${queue}: ${showLimits(limits)}`
+        printer.answer(flags.json, { queue, limits, ...usage }, line + showUsage(usage))
+      }
+    }, 'make')
 }
 
 function limitsOf({

@@ -4,7 +4,7 @@ import type { Schedule, ScheduleOptions, Schedules } from '../../../jobs/index.t
 import { parsePayload, spanOf, spanText } from '../../config/value-kinds.ts'
 import { type Cell, type Printer, printList } from '../../print.ts'
 import type { CommandContext } from '../../verbs.ts'
-import { type BoxFlags, type BoxJobs, CliCommand, type Flags, openBox, readAll } from '../cli-command.ts'
+import { type BoxFlags, CliCommand, type Flags, readAll } from '../cli-command.ts'
 
 /** `signalbox schedules list|set|pause|resume|run|remove`: shows and changes schedules. */
 export function schedulesCommand({ printer }: CommandContext): Command {
@@ -35,7 +35,7 @@ export function schedulesCommand({ printer }: CommandContext): Command {
 function listCommand(printer: Printer): CliCommand {
   return new CliCommand('ls', 'list schedules by name, with their next and last runs')
     .examples('schedules list', 'schedules list --json')
-    .onJobs(async (jobs, { json }: BoxFlags) => {
+    .onJobs(({ json }: BoxFlags) => async (jobs) => {
       const items = await readAll((cursor) => jobs.schedules.list({ limit: 500, cursor }))
       if (json) return printer.json({ items })
       const heads = ['NAME', 'WHEN', 'KIND', 'NEXT', 'LAST']
@@ -49,7 +49,7 @@ type SetFlags = Flags<'cron' | 'timeZone' | 'every' | 'payload' | 'queue'> & {
 }
 
 function setCommand(printer: Printer): CliCommand {
-  const command = new CliCommand('set', 'create or replace a schedule')
+  return new CliCommand('set', 'create or replace a schedule')
     .argument('<name>', 'its name')
     .option(
       '--cron <line>',
@@ -71,8 +71,8 @@ function setCommand(printer: Printer): CliCommand {
       'schedules set report --cron "0 9 * * 1-5" --time-zone Asia/Shanghai --kind report',
       'schedules set sweep --every 10m --kind sweep --payload \'{"depth":2}\'',
     )
-    .action(async (name: string, flags: SetFlags) => {
-      const { cron, timeZone, every, kind, payload, queue, catchUp, json, ...place } = flags
+    .onJobs((name: string, flags: SetFlags) => {
+      const { cron, timeZone, every, kind, payload, queue, catchUp, json } = flags
       const options = {
         cron,
         timeZone,
@@ -80,12 +80,11 @@ function setCommand(printer: Printer): CliCommand {
         catchUp,
         job: { kind, queue, payload: parsePayload(payload) },
       }
-      await using box = await openBox(command, place, 'make')
-      const jobs: BoxJobs = box.jobs
-      const schedule = await jobs.schedules.set(name, options as unknown as ScheduleOptions)
-      printer.answer(json, schedule, `set ${name}: ${nextOf(schedule)}`)
-    })
-  return command.jobsFlags()
+      return async (jobs) => {
+        const schedule = await jobs.schedules.set(name, options as unknown as ScheduleOptions)
+        printer.answer(json, schedule, `set ${name}: ${nextOf(schedule)}`)
+      }
+    }, 'make')
 }
 
 function nameCommand(
@@ -97,7 +96,7 @@ function nameCommand(
   return new CliCommand(verb, description)
     .argument('<name>', 'the name of the schedule, as list shows it')
     .examples(`schedules ${verb} report`)
-    .onJobs(async (jobs, name: string, { json }: BoxFlags) => {
+    .onJobs((name: string, { json }: BoxFlags) => async (jobs) => {
       const { answer, line } = await act(jobs.schedules, name)
       printer.answer(json, answer, line)
     })

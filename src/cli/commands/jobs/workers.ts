@@ -29,7 +29,7 @@ function listCommand(printer: Printer): CliCommand {
     .option('--host <name>', 'those on this host')
     .option('--release <version>', 'those of this release')
     .examples('workers ls', 'workers ls --queue mail', 'workers ls --state gone --json')
-    .onJobs(async (jobs, { json, queue, kind, state, host, release }: ListFlags) => {
+    .onJobs(({ json, queue, kind, state, host, release }: ListFlags) => {
       const filter = {
         queue,
         kind,
@@ -37,16 +37,18 @@ function listCommand(printer: Printer): CliCommand {
         release,
         state: state === undefined ? undefined : oneOf('--state', state, states),
       }
-      const items: FleetWorker[] = []
-      let at = 0
-      let cursor: string | null = null
-      do {
-        const page = await jobs.workers({ ...filter, cursor, limit: 500 })
-        items.push(...page.items)
-        ;({ cursor, at } = page)
-      } while (cursor !== null)
-      if (json) return printer.json({ items, at })
-      printList(printer, { items }, noneOf(filter), heads, (worker) => rowOf(worker, at))
+      return async (jobs) => {
+        const items: FleetWorker[] = []
+        let at = 0
+        let cursor: string | null = null
+        do {
+          const page = await jobs.workers({ ...filter, cursor, limit: 500 })
+          items.push(...page.items)
+          ;({ cursor, at } = page)
+        } while (cursor !== null)
+        if (json) return printer.json({ items, at })
+        printList(printer, { items }, noneOf(filter), heads, (worker) => rowOf(worker, at))
+      }
     })
 }
 
@@ -91,7 +93,7 @@ function switchCommand(printer: Printer, name: 'quiet' | 'resume', about: string
   return new CliCommand(name, about)
     .argument('<worker>', 'its id, from `signalbox workers ls`')
     .examples(`workers ${name} mail-1`, `workers ${name} mail-1 --json`)
-    .onJobs(async (jobs, id: string, { json }: BoxFlags) => {
+    .onJobs((id: string, { json }: BoxFlags) => async (jobs) => {
       const worker = name === 'quiet' ? await jobs.quietWorker(id) : await jobs.resumeWorker(id)
       printer.answer(json, worker, `${id} ${done[name]}`)
     })
@@ -103,8 +105,11 @@ function stopCommand(printer: Printer): CliCommand {
     .option('--grace <span>', 'how long what it runs may take to end (default: 10s)')
     .note('What has not ended then is handed back and runs elsewhere; that uses up no attempt.')
     .examples('workers stop mail-1', 'workers stop mail-1 --grace 5m')
-    .onJobs(async (jobs, id: string, { json, grace }: Flags<'grace'>) => {
-      const worker = await jobs.stopWorker(id, { graceMs: spanOf('--grace', grace) })
-      printer.answer(json, worker, `${id} claims nothing more and stops when what it runs has ended`)
+    .onJobs((id: string, { json, grace }: Flags<'grace'>) => {
+      const graceMs = spanOf('--grace', grace)
+      return async (jobs) => {
+        const worker = await jobs.stopWorker(id, { graceMs })
+        printer.answer(json, worker, `${id} claims nothing more and stops when what it runs has ended`)
+      }
     })
 }
