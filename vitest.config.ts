@@ -17,6 +17,8 @@ const withBrowser = ['test/{dashboard,site}/**/*.test.ts']
 const inOneProcess = filesThatShare(import.meta.dirname, [
   '{src,dashboard}/**/*.test.ts',
   'test/{dispatch,monitor/channels}/**/*.test.ts',
+  // The house test that parses all sources leaves a heap that small tests need not carry.
+  'test/{house,support}/**/!(awaited).test.ts',
   // Telemetry is set up for a process as a whole, and so are the dialects of JSON Schema.
   'test/http/{remote,server/{connections,handlers}}/!(telemetry).test.ts',
 ])
