@@ -80,6 +80,8 @@ export const addKeys: readonly string[] = [
   'lock',
   'trace',
 ]
+/** The option names of `add`. */
+const singleKeys: readonly string[] = [...addKeys, 'tx', 'notify']
 /** The option names of a job in a list. */
 const listedKeys: readonly string[] = ['kind', 'payload', 'ref', ...addKeys]
 /** A century. */
@@ -130,7 +132,7 @@ export function resolveNewJob(
 }
 
 export function checkAddOptions(name: string, options: object): void {
-  onlyKeys(name, options, [...addKeys, 'tx', 'notify'])
+  onlyKeys(name, options, singleKeys)
 }
 
 /** Whether workers are woken when the caller's transaction commits. */
