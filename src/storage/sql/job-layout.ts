@@ -13,7 +13,7 @@ export interface JobLayout {
   find(where: Where): readonly string[]
   /** The same for the jobs `:ids`, with only the columns `id`, `state` and `due_in_ms`. */
   readonly states: readonly string[]
-  /** The columns that a blocked job keeps when it ends: all except its state, finish time and error. */
+  /** The columns that a job that does not run keeps when it ends: all except its state, finish time and error. */
   readonly carried: string
   /** Of a job `h` in the history: the tokens of its settled attempts, with the last one. */
   readonly settledTokens: string
@@ -147,6 +147,53 @@ SELECT q.id, q.queue, q.kind, q.payload, q.priority, q.unique_key, ${liveState(d
   CASE WHEN ${expired} AND c.job_id IS NULL AND q.attempt >= q.max_attempts THEN :expiredError ELSE q.error END AS error,
   ${isRunning} AND c.job_id IS NOT NULL AS cancel_requested, FALSE AS cancel_ignored
 FROM ${from} ${request}`
+}
+
+/** The condition for live jobs in each state at this moment; undefined: no live job can be in it. */
+function liveWhere(now: string): Readonly<Record<JobState, string | undefined>> {
+  const expired = isExpired(now)
+  return {
+    scheduled: `q.state = 'scheduled' AND q.run_at > ${now}`,
+    ready: `(q.state = 'ready' OR (q.state = 'scheduled' AND q.run_at <= ${now})
+      OR (${expired} AND q.attempt < q.max_attempts AND c.job_id IS NULL))`,
+    waiting: `q.state = 'waiting'`,
+    running: `q.state = 'running' AND q.lease_ends_at > ${now}`,
+    completed: undefined,
+    dead: `${expired} AND q.attempt >= q.max_attempts AND c.job_id IS NULL`,
+    cancelled: `${expired} AND c.job_id IS NOT NULL`,
+  }
+}
+
+/** The same for the history. The planner uses a partial index only if the statement repeats its condition literally. */
+const endedWhere: Readonly<Partial<Record<JobState, string>>> = {
+  completed: `h.state = 'completed'`,
+  dead: `h.state = 'dead' AND h.state <> 'completed'`,
+  cancelled: `h.state = 'cancelled' AND h.state <> 'completed'`,
+}
+
+/**
+ * `list` for an engine with an index for each state. `tables` names the tables of live and of ended jobs, with the index
+ * if the planner would choose another.
+ */
+export function listByState(
+  d: LayoutDialect,
+  request: string,
+  tables: (wanted: Wanted) => { readonly live?: string; readonly ended?: string } = () => ({}),
+): JobLayout['list'] {
+  const liveIn = liveWhere(d.now)
+  return (wanted, where) => {
+    const { state, of } = wanted
+    const isLive = state === undefined ? 'TRUE' : liveIn[state]
+    const isEnded = state === undefined ? 'TRUE' : endedWhere[state]
+    const own = (queue: string) => (of === 'own' ? ` AND ${isOwn(queue)}` : '')
+    const { live, ended } = tables(wanted)
+    return [
+      ...(isLive
+        ? [`${selectLive(d, request, live)} WHERE ${where('q')} AND ${isLive}${own('q.queue')}`]
+        : []),
+      ...(isEnded ? [`${selectEnded(d, ended)} WHERE ${where('h')} AND ${isEnded}${own('h.queue')}`] : []),
+    ]
+  }
 }
 
 /** The states of live jobs, as `q`, of an engine that keeps all of them in one table. */

@@ -1,16 +1,14 @@
-import type { JobState } from '../../../jobs/index.ts'
 import {
   deadInHistory,
   forgetStarts,
-  isOwn,
   type JobLayout,
   type LayoutDialect,
   type LimitLayout,
+  listByState,
   selectEnded,
   selectEndedStates,
   selectLive,
   selectLiveStates,
-  type Wanted,
 } from '../../sql/job-layout.ts'
 import { createWalks } from './counts.ts'
 import { order } from './hand-out.ts'
@@ -18,30 +16,7 @@ import { settledTokens } from './settle.ts'
 
 const request = 'LEFT JOIN @job_cancel c ON c.namespace = q.namespace AND c.job_id = q.id'
 
-/** The condition for live jobs in each state at this moment; undefined: no live job can be in it. */
-function liveWhere({ now }: LayoutDialect): Readonly<Record<JobState, string | undefined>> {
-  const expired = `q.state = 'running' AND q.lease_ends_at <= ${now}`
-  return {
-    scheduled: `q.state = 'scheduled' AND q.run_at > ${now}`,
-    ready: `(q.state = 'ready' OR (q.state = 'scheduled' AND q.run_at <= ${now})
-      OR (${expired} AND q.attempt < q.max_attempts AND c.job_id IS NULL))`,
-    waiting: `q.state = 'waiting'`,
-    running: `q.state = 'running' AND q.lease_ends_at > ${now}`,
-    completed: undefined,
-    dead: `${expired} AND q.attempt >= q.max_attempts AND c.job_id IS NULL`,
-    cancelled: `${expired} AND c.job_id IS NOT NULL`,
-  }
-}
-
-/** The same for the history. Postgres uses a partial index only if the statement repeats its condition literally. */
-const endedWhere: Readonly<Partial<Record<JobState, string>>> = {
-  completed: `h.state = 'completed'`,
-  dead: `h.state = 'dead' AND h.state <> 'completed'`,
-  cancelled: `h.state = 'cancelled' AND h.state <> 'completed'`,
-}
-
 export function createJobLayout(d: LayoutDialect): JobLayout {
-  const live = liveWhere(d)
   return {
     find: (where) => [
       `${selectLive(d, request)} WHERE ${where('q')}`,
@@ -59,15 +34,7 @@ CROSS JOIN LATERAL (
 WHERE t.ctid = found.place`,
     dead: deadInHistory,
     isRequested: 'TRUE',
-    list({ state, of }: Wanted, where) {
-      const isLive = state === undefined ? 'TRUE' : live[state]
-      const isEnded = state === undefined ? 'TRUE' : endedWhere[state]
-      const own = (queue: string) => (of === 'own' ? ` AND ${isOwn(queue)}` : '')
-      return [
-        ...(isLive ? [`${selectLive(d, request)} WHERE ${where('q')} AND ${isLive}${own('q.queue')}`] : []),
-        ...(isEnded ? [`${selectEnded(d)} WHERE ${where('h')} AND ${isEnded}${own('h.queue')}`] : []),
-      ]
-    },
+    list: listByState(d, request),
     readyKinds: `
 SELECT kind, count(*) AS jobs, min(run_at) AS oldest FROM (${[false, true]
       .map(

@@ -1,11 +1,10 @@
-import type { JobState } from '../../../jobs/index.ts'
 import {
   deadInHistory,
   forgetStarts,
-  isOwn,
   type JobLayout,
   type LayoutDialect,
   type LimitLayout,
+  listByState,
   selectEnded,
   selectEndedStates,
   selectLive,
@@ -18,56 +17,19 @@ import { createWalks } from './counts.ts'
 const request = `LEFT JOIN job_cancel c
   ON c.namespace = q.namespace AND c.job_id = q.id AND c.lease_no = q.lease_no`
 
-interface Place {
-  readonly from: string
-  readonly where: string
-}
-const queue = 'job_queue q'
-const history = 'job_history h'
-// Named, because SQLite would rather walk all ids in their order than sort the few matching rows.
-const running = 'job_queue q INDEXED BY job_queue_running'
-const waiting = 'job_queue q INDEXED BY job_queue_waiting'
-const unfinished = 'job_history h INDEXED BY job_history_unfinished'
-const ownLive = 'job_queue q INDEXED BY job_queue_own'
-const ownEnded = 'job_history h INDEXED BY job_history_own'
-
-const expired = `q.state = 'running' AND q.lease_ends_at <= :now`
-const noAttemptsLeft = 'q.attempt >= q.max_attempts AND c.job_id IS NULL'
-
-/** The tables and indexes that hold live and ended jobs with a current state. Null: none can have it. */
-const places: Readonly<Record<JobState | 'any', { live: Place | null; ended: Place | null }>> = {
-  any: { live: { from: queue, where: 'TRUE' }, ended: { from: history, where: 'TRUE' } },
-  scheduled: { live: { from: queue, where: `q.state = 'scheduled' AND q.run_at > :now` }, ended: null },
-  ready: {
-    live: {
-      from: queue,
-      where: `(q.state = 'ready' OR (q.state = 'scheduled' AND q.run_at <= :now)
-        OR (${expired} AND q.attempt < q.max_attempts AND c.job_id IS NULL))`,
-    },
-    ended: null,
-  },
-  waiting: { live: { from: waiting, where: `q.state = 'waiting'` }, ended: null },
-  running: { live: { from: running, where: `q.state = 'running' AND q.lease_ends_at > :now` }, ended: null },
-  completed: { live: null, ended: { from: history, where: `h.state = 'completed'` } },
-  // SQLite uses the index only if the statement repeats this second condition.
-  dead: {
-    live: { from: running, where: `${expired} AND ${noAttemptsLeft}` },
-    ended: { from: unfinished, where: `h.state = 'dead' AND h.state <> 'completed'` },
-  },
-  cancelled: {
-    live: { from: running, where: `${expired} AND c.job_id IS NOT NULL` },
-    ended: { from: unfinished, where: `h.state = 'cancelled' AND h.state <> 'completed'` },
-  },
-}
-
-/** Signalbox's own queues have few jobs among very many, and have separate indexes. */
-function placesOf({ state, of }: Wanted): (typeof places)['any'] {
-  const { live, ended } = places[state ?? 'any']
-  if (of !== 'own') return { live, ended }
+/**
+ * The indexes that hold live and ended jobs with a current state. They are named, because SQLite would rather walk all
+ * ids in their order than sort the few matching rows. Signalbox's own queues have few jobs among very many, and have
+ * separate indexes.
+ */
+function tablesOf({ state, of }: Wanted): { readonly live: string; readonly ended: string } {
+  const isRunning = state === 'running' || state === 'dead' || state === 'cancelled'
+  const index = of === 'own' ? 'own' : isRunning ? 'running' : state === 'waiting' ? 'waiting' : undefined
+  const endedIndex =
+    state === 'dead' || state === 'cancelled' ? 'unfinished' : of === 'own' ? 'own' : undefined
   return {
-    live: live && { from: ownLive, where: `${live.where} AND ${isOwn('q.queue')}` },
-    ended:
-      ended?.from === history ? { from: ownEnded, where: `${ended.where} AND ${isOwn('h.queue')}` } : ended,
+    live: `job_queue q${index === undefined ? '' : ` INDEXED BY job_queue_${index}`}`,
+    ended: `job_history h${endedIndex === undefined ? '' : ` INDEXED BY job_history_${endedIndex}`}`,
   }
 }
 
@@ -103,13 +65,7 @@ export function createJobLayout(d: LayoutDialect): JobLayout {
     removeEnded: 'DELETE FROM job_history WHERE namespace = :namespace AND id IN (:ids)',
     dead: deadInHistory,
     isRequested: 'c.lease_no = q.lease_no',
-    list(wanted, where) {
-      const { live, ended } = placesOf(wanted)
-      return [
-        ...(live ? [`${selectLive(d, request, live.from)} WHERE ${where('q')} AND ${live.where}`] : []),
-        ...(ended ? [`${selectEnded(d, ended.from)} WHERE ${where('h')} AND ${ended.where}`] : []),
-      ]
-    },
+    list: listByState(d, request, tablesOf),
     readyKinds: `
 SELECT kind, sum(jobs) AS jobs, min(oldest) AS oldest
 FROM (${readyKindsBy('job_queue_ready', 'limit_key IS NULL')} UNION ALL ${readyKindsBy('job_queue_keyed', 'limit_key IS NOT NULL')})
