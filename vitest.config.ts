@@ -17,6 +17,9 @@ const withBrowser = ['test/{dashboard,site}/**/*.test.ts']
 const inOneProcess = filesThatShare(import.meta.dirname, [
   '{src,dashboard}/**/*.test.ts',
   'test/{dispatch,monitor/channels}/**/*.test.ts',
+  // Most tests of once move a fake clock. The other tests of the work queue weigh the heap or measure time.
+  'test/once/!(run).test.ts',
+  'test/work-queue/{bad-input,delays,done,iterate,limiters,metrics,parallelize,run,shutdown,waits}.test.ts',
   // The house test that parses all sources leaves a heap that small tests need not carry.
   'test/{house,support}/**/!(awaited).test.ts',
   // Telemetry is set up for a process as a whole, and so are the dialects of JSON Schema.
