@@ -1,11 +1,11 @@
 import { SignalboxError } from './errors.ts'
 
 /**
- * The checks that the `options.ts` of every module is made of. Each takes the option's name and its value, returns the
- * value in its exact type, or throws `invalid_argument` with a message that says which option, what is allowed and
- * what was got. Nothing is guessed: "5" is not 5, 1 is not true. -0 is read as 0; NaN is never a number here.
+ * The checks of all options. Each check takes the name and the value of an option. It returns the value in its exact
+ * type, or throws `invalid_argument` with the option, the allowed values and the given value. A check converts nothing:
+ * "5" is not 5, and 1 is not true. -0 becomes 0, and NaN is refused.
  *
- * The messages quote the value, so a secret is never checked with them.
+ * The messages quote the value, so secrets need other checks.
  */
 
 /** The least and the greatest value allowed, both included. */
@@ -25,7 +25,7 @@ export function whole(
   return refuse(name, `a whole number ${range(min, max)}`, value)
 }
 
-/** A finite number, not only whole ones: a factor, a share. */
+/** A finite number, such as a factor or a share. */
 export function real(name: string, value: unknown, { min = 0, max = Number.MAX_VALUE }: Range = {}): number {
   if (Number.isFinite(value) && (value as number) >= min && (value as number) <= max)
     return (value as number) + 0
@@ -39,7 +39,7 @@ export function instant(name: string, value: unknown): number {
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** A span of time in milliseconds: a whole number of them, or text such as '250ms', '30s', '1.5m', '24h', '7d'. */
+/** A time in milliseconds: a whole number, or text such as '250ms', '30s', '1.5m', '24h', '7d'. */
 export function duration(
   name: string,
   value: unknown,
@@ -72,12 +72,12 @@ export function oneOf<const Value extends string | number>(
   return refuse(name, `one of ${allowed.map(show).join(', ')}`, value)
 }
 
-/** True or false, nothing that merely looks like it. */
+/** True or false. */
 export function flag(name: string, value: unknown): boolean {
   return typeof value === 'boolean' ? value : refuse(name, 'true or false', value)
 }
 
-/** A name: 1 to `max` code points (191 unless told), no control characters, no lone surrogates: sound in every store. */
+/** A name: 1 to `max` code points (@default 191), without control characters and lone surrogates, which some stores refuse. */
 export function text(name: string, value: unknown, { max = 191 }: { readonly max?: number } = {}): string {
   if (typeof value !== 'string' || value === '') return refuse(name, textUpTo(max), value)
   // A code point is at most two units, so text of over twice the length need not be counted.
@@ -96,8 +96,8 @@ export function callable<Value extends (...args: never[]) => unknown>(name: stri
 }
 
 /**
- * That `options` is an object with no keys but those listed; a misspelt option is an error, not a default. `placeOf` may
- * say where an option belongs that is not listed.
+ * Refuses keys that are not listed, so that a misspelt option is an error. `placeOf` may say where such an option
+ * belongs.
  */
 export function onlyKeys(
   name: string,
@@ -119,7 +119,7 @@ export function onlyKeys(
   }
 }
 
-/** The options given, checked for unknown keys, with the default wherever one is missing or undefined. */
+/** Refuses unknown keys, and gives each missing or undefined option its default. */
 export function withDefaults<Whole extends object>(
   name: string,
   options: Readonly<{ [Key in keyof Whole]?: Whole[Key] | undefined }> | undefined,
@@ -136,7 +136,7 @@ export function withDefaults<Whole extends object>(
   return whole
 }
 
-/** A value as a message shows it: short, on one line, and never by calling into it. */
+/** A value as text for a message: short, on one line. It calls no method of the value. */
 export function show(value: unknown): string {
   switch (typeof value) {
     case 'string':
@@ -177,7 +177,7 @@ export function listOf<Value>(
   return [...new Set(Array.from(value as unknown[], (one, at) => check(`${name}[${at}]`, one)))]
 }
 
-/** Throws `invalid_argument`: which option, what it must be, what it is. */
+/** Throws `invalid_argument` with the option, the allowed values and the given value. */
 export function refuse(name: string, allowed: string, value: unknown): never {
   throw new SignalboxError('invalid_argument', `${name} must be ${allowed}, not ${show(value)}.`, {
     details: { option: name },

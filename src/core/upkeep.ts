@@ -2,12 +2,12 @@ import { patientClock } from './clock.ts'
 import { createLoop, type Loop, type StepOutcome } from './loop.ts'
 
 /**
- * A loop that deletes or ends what is past its time. No promise waits for it: whether a row is over is judged when it is
- * read. It starts with the first use, so that a box which never uses the module never asks its store. It is safe in any
- * number of processes.
+ * A loop that deletes or ends expired rows. No caller depends on it: readers check the expiry of a row themselves. The
+ * loop starts with the first use, so that a box that does not use the module does not call its store. Any number of
+ * processes may run it.
  */
 export interface Upkeep extends AsyncDisposable {
-  /** There may be something to do from now on. */
+  /** Starts the loop, if it rests. */
   wake(): void
   /** Undefined while it rests. */
   readonly loop: Loop | undefined
@@ -17,7 +17,7 @@ interface UpkeepTimes {
   readonly name: string
   /** The pause after a step that found little. */
   readonly idleMs: number
-  /** It rests when it was not woken for this long. @default never */
+  /** The loop rests after this time without `wake`. @default never */
   readonly restAfterMs?: number
 }
 
