@@ -214,7 +214,7 @@ export function createJobs(parts: JobsParts): Jobs {
         // The store cancels a job that becomes ready again if that was requested. A dead job must be checked first.
         if (!judged.cancelRequested && (verdict.state !== 'dead' || !(await isCancelRequested(judged)))) {
           const ended = await write(known, verdict, options.tx)
-          if (options.tx === undefined) wakeForReturned(judged, verdict)
+          if (options.tx === undefined) wakeForRunnableAgain(judged, verdict)
           return ended
         }
         const error = outcome.kind === 'threw' ? outcome.error : null
@@ -409,7 +409,7 @@ export function createJobs(parts: JobsParts): Jobs {
   }
 
   /** The job will be ready again. Wakes workers as for a new job: the caller may be about to stop. */
-  function wakeForReturned({ queue }: JudgedHeld, { state, delayMs }: Verdict): void {
+  function wakeForRunnableAgain({ queue }: JudgedHeld, { state, delayMs }: Verdict): void {
     if (queue !== undefined && state !== 'dead') announcer.announce([{ queue, due: { delayMs } }])
   }
 

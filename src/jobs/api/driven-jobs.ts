@@ -184,7 +184,7 @@ class DrivenWorker extends TalliedWorker implements Worker {
     onlyKeys('stop', options, ['graceMs'])
     const graceMs = whole('stop.graceMs', options.graceMs ?? 10_000)
     this.#onStopped()
-    this.#stopped ??= this.#executor.finish(graceMs).then(() => this.tally.stopped('program'))
+    this.#stopped ??= this.#executor.drain(graceMs).then(() => this.tally.stopped('program'))
     return this.#stopped
   }
 

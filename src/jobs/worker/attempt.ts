@@ -242,7 +242,7 @@ export class Attempt implements LeaseRef {
       else await this.#host.store.transact(step, limits)
     } catch (error) {
       const isLost = isSignalboxError(error, 'lease_lost') && error !== own.error
-      if (!(await this.#isCommitted(error, isLost))) throw error
+      if (!(await this.#resolveFailedTransaction(error, isLost))) throw error
     }
     if (this.end()) this.#host.recorded(this, verdict, true)
     return result
@@ -277,8 +277,12 @@ export class Attempt implements LeaseRef {
     return { state: verdict.state }
   }
 
-  /** Whether a transaction that threw did commit: the answer to COMMIT may be lost. */
-  async #isCommitted(error: unknown, isLost: boolean): Promise<boolean> {
+  /**
+   * Handles the error of a transaction. Returns whether the transaction committed all the same: the answer to COMMIT may
+   * be lost. Ends the attempt if its lease is lost, or if the answer was lost and the transaction did not commit; then
+   * the store writes a hand-back.
+   */
+  async #resolveFailedTransaction(error: unknown, isLost: boolean): Promise<boolean> {
     const handBack = this.judge({ kind: 'interrupted', delayMs: 0 })
     if (isLost && this.end()) this.#host.recorded(this, handBack, false)
     if (storeErrorCodes.some((code) => isSignalboxError(error, code))) this.#storeError = error

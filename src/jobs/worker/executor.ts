@@ -212,9 +212,9 @@ export class Executor implements AttemptHost {
   }
 
   /** Waits up to `timeoutMs` for running handlers, aborts and hands back the rest, and waits until all is written. */
-  async finish(timeoutMs: number): Promise<void> {
+  async drain(timeoutMs: number): Promise<void> {
     // Jobs that are being claimed for a batch must be handed back, or they stay leased until the lease ends.
-    await within(5_000, this.#batches.settle(), () => undefined, patientClock)
+    await within(5_000, this.#batches.stopFilling(), () => undefined, patientClock)
     await this.#waitUntilNoneRuns(timeoutMs)
     for (const attempt of [...this.running]) {
       attempt.abort(new DOMException('The worker stops.', 'AbortError'))
@@ -298,13 +298,13 @@ export class Executor implements AttemptHost {
     if (attempt.isEnded) this.held.delete(attempt)
     else if (attempt.unconfirmedVerdict) {
       const error = rolledBack(attempt.jobId)
-      this.#finish(attempt, attempt.outcomeOf(error), error)
+      this.#endWith(attempt, attempt.outcomeOf(error), error)
     } else if (attempt.handler.finish === 'transaction') {
       this.#tally.counts.ackMissing++
       const error = ackMissing(attempt.jobId)
       this.#tally.warn(error.message)
-      this.#finish(attempt, { kind: 'threw', error: encodeError(error) }, error)
-    } else this.#finish(attempt, { kind: 'returned', result: this.#encodeResult(attempt, value) })
+      this.#endWith(attempt, { kind: 'threw', error: encodeError(error) }, error)
+    } else this.#endWith(attempt, { kind: 'returned', result: this.#encodeResult(attempt, value) })
     this.pump()
   }
 
@@ -314,12 +314,12 @@ export class Executor implements AttemptHost {
     if (attempt.isEnded) {
       this.held.delete(attempt)
       if (!isSignalboxError(error, 'lease_lost')) this.#tally.late(attempt.record, error)
-    } else if (attempt.unconfirmedVerdict) this.#finish(attempt, attempt.outcomeOf(error), error, true)
+    } else if (attempt.unconfirmedVerdict) this.#endWith(attempt, attempt.outcomeOf(error), error, true)
     else if (isSignalboxError(error, 'payload_sealed') && isSealed(attempt.record.payload)) {
       this.#snoozeSealed(attempt, error)
     } else if (isFinal(error) || isUnreadable(attempt, error)) {
-      this.#finish(attempt, { kind: 'threw', error: encodeError(error), dead: true }, error)
-    } else this.#finish(attempt, attempt.outcomeOf(error), error)
+      this.#endWith(attempt, { kind: 'threw', error: encodeError(error), dead: true }, error)
+    } else this.#endWith(attempt, attempt.outcomeOf(error), error)
     this.pump()
   }
 
@@ -327,14 +327,14 @@ export class Executor implements AttemptHost {
   #snoozeSealed(attempt: Attempt, error: Error): void {
     attempt.log(error.message, 'warn')
     this.#tally.warn(error.message, error)
-    this.#finish(attempt, { kind: 'snoozed', delayMs: sealedDelayMs }, error)
+    this.#endWith(attempt, { kind: 'snoozed', delayMs: sealedDelayMs }, error)
   }
 
   /**
    * Ends the attempt and writes its verdict. If the caller acked or nacked in its own transaction and committed, that
    * verdict and its error stand.
    */
-  #finish(attempt: Attempt, outcome: Outcome, error?: unknown, hasThrown = false): void {
+  #endWith(attempt: Attempt, outcome: Outcome, error?: unknown, hasThrown = false): void {
     if (!attempt.end()) return
     const verdict = attempt.judge(outcome)
     const { unconfirmedVerdict } = attempt
@@ -377,13 +377,13 @@ export class Executor implements AttemptHost {
     attempt.abort(error)
     this.#stopRunning(attempt)
     const threw = { kind: 'threw', error: encodeError(error) } as const
-    this.#finish(attempt, attempt.unconfirmedVerdict ? attempt.outcomeOf(error) : threw, error, true)
+    this.#endWith(attempt, attempt.unconfirmedVerdict ? attempt.outcomeOf(error) : threw, error, true)
     this.pump()
   }
 
   /** Returns the job to its queue without using up an attempt. */
   handBack(attempt: Attempt): void {
-    this.#finish(attempt, { kind: 'interrupted', delayMs: 0 })
+    this.#endWith(attempt, { kind: 'interrupted', delayMs: 0 })
   }
 
   async #waitUntilNoneRuns(timeoutMs: number): Promise<void> {

@@ -215,7 +215,7 @@ export class Batches {
   }
 
   /** Stops collecting. Resolves when no claim for a batch is in flight. */
-  async settle(): Promise<void> {
+  async stopFilling(): Promise<void> {
     this.#isOpen = false
     await Promise.all(this.#filling.values())
   }

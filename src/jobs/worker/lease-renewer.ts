@@ -9,7 +9,7 @@ import type { Attempt } from './attempt.ts'
 export interface LeaseRenewer {
   renew(): Promise<void>
   /** Gives up leases that expired by the clock of this process, and cancels jobs that have a cancellation request. */
-  checkExpired(): Promise<void>
+  checkHeldAttempts(): Promise<void>
 }
 
 export interface LeaseRenewerParts {
@@ -36,7 +36,7 @@ export function createLeaseRenewer({ store, leaseMs, held, running, lose }: Leas
       })
     },
 
-    async checkExpired() {
+    async checkHeldAttempts() {
       const now = performance.now()
       const candidates: Attempt[] = []
       for (const attempt of held) {

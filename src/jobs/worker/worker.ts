@@ -30,9 +30,9 @@ import { TalliedWorker, type WorkerCounts, type WorkerEvents } from './worker-ta
  *
  *     fetcher ──claim──▶ buffer ──a slot is free──▶ handler ──outcome──▶ completer ──verdict──▶ store
  *       ▲                  └───────── lease renewer renews all leases ─────────┘
- *       └── wake-up, or poll         expiry checker: cancellation requests, leases that expired
+ *       └── wake-up, or poll         attempt checker: cancellation requests, leases that expired
  *
- * Fetcher, renewer and expiry checker are supervised loops. The supervisor replaces a step that hangs; `ready` is false
+ * Fetcher, renewer and attempt checker are supervised loops. The supervisor replaces a step that hangs; `ready` is false
  * meanwhile. No handler can end the worker. Every write is conditional on the job's lease, so a worker that was paused
  * or cut off does no harm when it returns: the store refuses its writes, and the worker emits `lost`.
  */
@@ -57,7 +57,7 @@ export interface Worker extends AsyncDisposable, EventSource<WorkerEvents> {
   stop(options?: { readonly graceMs?: number }): Promise<void>
 }
 
-const expiryCheckMs = 500
+const attemptCheckMs = 500
 
 export function createWorker(
   parts: JobsParts,
@@ -111,7 +111,7 @@ class JobWorker extends TalliedWorker implements Worker, HandoverTarget {
       hooks: {
         slotFreed: () => this.#fetcher.handlerEnded(),
         capacityChanged: () => this.#fetcher.requestClaim(),
-        settled: ({ record }, verdict) => this.#wakeForReturned(record, verdict),
+        settled: ({ record }, verdict) => this.#wakeForRunnableAgain(record, verdict),
       },
       gathering: {
         claim: (kind, limit) => claim({ queues, kinds: [kind], workerId, limit, leaseMs }),
@@ -190,9 +190,9 @@ class JobWorker extends TalliedWorker implements Worker, HandoverTarget {
         backoff: { ...backoff, maxMs: Math.min(backoff.maxMs, renewMs) },
       }),
       createLoop({
-        name: 'jobs.expiryChecker',
-        step: () => this.#leaseRenewer.checkExpired(),
-        idleMs: Math.min(expiryCheckMs, Math.ceil(leaseMs / 4)),
+        name: 'jobs.attemptChecker',
+        step: () => this.#leaseRenewer.checkHeldAttempts(),
+        idleMs: Math.min(attemptCheckMs, Math.ceil(leaseMs / 4)),
         notifier: this.#cancelNotifier,
         watchdogMs,
         backoff,
@@ -289,7 +289,8 @@ class JobWorker extends TalliedWorker implements Worker, HandoverTarget {
     })
   }
 
-  #wakeForReturned({ queue }: ClaimedRecord, { state, delayMs }: Verdict): void {
+  /** The job is ready again, or will be: its attempt was retried, snoozed or handed back. */
+  #wakeForRunnableAgain({ queue }: ClaimedRecord, { state, delayMs }: Verdict): void {
     if (state === 'ready') this.#wakeForReady(queue)
     // A retry may fall due before the next poll.
     if (state === 'scheduled' && delayMs < this.#options.pollMs) this.#alarm.set(delayMs)
@@ -322,7 +323,7 @@ class JobWorker extends TalliedWorker implements Worker, HandoverTarget {
       const [fetching, ...others] = this.#loops
       // Wait for a claim in flight: its jobs must be handed back, or nobody runs them until their leases end.
       await fetching!.stop({ graceMs: 5_000 })
-      await this.#executor.finish(deadline - performance.now())
+      await this.#executor.drain(deadline - performance.now())
       await Promise.all(others.map((loop) => loop.stop({ graceMs: 1_000 })))
     }
     await this.#member?.leave()
