@@ -1,4 +1,4 @@
-/** How counts and times are kept and put together: pure, so that all engines and the readers agree. */
+/** How counts and times are kept and merged: pure, so that all engines and the readers agree. */
 export { boundsMs, Histogram } from './histogram.ts'
 export {
   type CountName,
@@ -11,9 +11,9 @@ export {
 export {
   hasWork,
   keptSteps,
+  type Merge,
   planRead,
   planSeries,
-  type RollUp,
   type SeriesMark,
   type SeriesPlan,
 } from './series-plan.ts'

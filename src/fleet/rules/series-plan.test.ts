@@ -14,30 +14,30 @@ const nothing: SeriesExtent = {
 const plan = (extent: Partial<SeriesExtent>) => planSeries({ ...nothing, ...extent }, keep)
 
 test('a namespace without rows has nothing to do', () => {
-  assert.deepEqual(plan({}), { part: undefined, rollUps: [], old: [] })
+  assert.deepEqual(plan({}), { minuteToMerge: undefined, merges: [], old: [] })
 })
 
 test('a minute is merged when no process can write it any more', () => {
   const firstPart = begin
-  assert.equal(plan({ firstPart, now: begin + 149_999 }).part, undefined)
-  assert.equal(plan({ firstPart, now: begin + 150_000 }).part, begin)
+  assert.equal(plan({ firstPart, now: begin + 149_999 }).minuteToMerge, undefined)
+  assert.equal(plan({ firstPart, now: begin + 150_000 }).minuteToMerge, begin)
 })
 
 test('ten minutes are merged up to the first minute that processes may still write', () => {
-  const [one] = plan({ firstMinute: begin + 3 * minuteMs, firstPart: begin + 25 * minuteMs }).rollUps
+  const [one] = plan({ firstMinute: begin + 3 * minuteMs, firstPart: begin + 25 * minuteMs }).merges
   assert.deepEqual(one, {
     ...{ from: begin, to: begin + 2 * tenMinutesMs, fromMs: minuteMs, stepMs: tenMinutesMs },
     mark: { tensUntil: begin + 2 * tenMinutesMs, hoursUntil: 0 },
   })
   const early = { firstMinute: begin, firstPart: begin + 9 * minuteMs }
-  assert.deepEqual(plan(early).rollUps, [])
+  assert.deepEqual(plan(early).merges, [])
 })
 
 test('an hour is merged when all its ten-minute steps exist', () => {
   const extent = { now: begin + 3 * hourMs, firstTen: begin, firstMinute: begin + hourMs }
   const hours = (tensUntil: number) =>
     plan({ ...extent, mark: { tensUntil, hoursUntil: begin } })
-      .rollUps.filter(({ stepMs }) => stepMs === hourMs)
+      .merges.filter(({ stepMs }) => stepMs === hourMs)
       .map(({ from, to }) => [from, to])
   assert.deepEqual(hours(begin + hourMs - tenMinutesMs), [])
   assert.deepEqual(hours(begin + hourMs), [[begin, begin + hourMs]])
@@ -45,7 +45,7 @@ test('an hour is merged when all its ten-minute steps exist', () => {
 
 test('one transaction merges at most an hour of minutes and a day of steps', () => {
   const extent = { now: begin + 9 * dayMs, firstMinute: begin, firstTen: begin - 9 * dayMs }
-  const spans = plan(extent).rollUps.map(({ from, to }) => to - from)
+  const spans = plan(extent).merges.map(({ from, to }) => to - from)
   assert.deepEqual(spans, [hourMs, dayMs])
 })
 

@@ -37,14 +37,14 @@ export interface SeriesExtent {
 
 export interface SeriesPlan {
   /** The minute whose rows of processes the store merges. */
-  readonly part: number | undefined
-  readonly rollUps: readonly RollUp[]
+  readonly minuteToMerge: number | undefined
+  readonly merges: readonly Merge[]
   /** Steps to delete, because they are too old. */
   readonly old: readonly { readonly stepMs: number; readonly before: number }[]
 }
 
 /** Merges rows of `fromMs`, from `from` to before `to`, into rows of `stepMs`. Then the mark is at least `mark`. */
-export interface RollUp extends Span {
+export interface Merge extends Span {
   readonly fromMs: number
   readonly stepMs: number
   readonly mark: SeriesMark
@@ -75,8 +75,8 @@ export function planSeries(extent: SeriesExtent, keep: SeriesKeep): SeriesPlan {
   const keepMs = [keep.minutesMs, keepTensMs(keep), keep.hoursMs]
   const kept = keptSteps.map((stepMs, nr) => ({ stepMs, before: now - keepMs[nr]! }))
   return {
-    part: firstPart + minuteMs + seriesBounds.closedMs <= now ? firstPart : undefined,
-    rollUps: [
+    minuteToMerge: firstPart + minuteMs + seriesBounds.closedMs <= now ? firstPart : undefined,
+    merges: [
       ...tens.map((span) => ({
         ...{ ...span, fromMs: minuteMs, stepMs: tenMinutesMs },
         mark: { tensUntil: span.to, hoursUntil: 0 },
@@ -97,8 +97,8 @@ function spanFrom(first: number | undefined, stepMs: number, to: number, maxMs: 
   return from < to ? [{ from, to: Math.min(to, from + maxMs) }] : []
 }
 
-export function hasWork({ part, rollUps, old }: SeriesPlan): boolean {
-  return part !== undefined || rollUps.length > 0 || old.length > 0
+export function hasWork({ minuteToMerge, merges, old }: SeriesPlan): boolean {
+  return minuteToMerge !== undefined || merges.length > 0 || old.length > 0
 }
 
 /**

@@ -90,10 +90,14 @@ export interface Times {
   readonly p99Ms: number
 }
 
-/** The most steps of an answer (`plenty`: if the caller names no step), and the most items. */
-export const seriesLimits: { readonly points: number; readonly plenty: number; readonly items: number } = {
+/** The most steps of an answer (`defaultPoints`: the most steps if the caller names no step), and the most items. */
+export const seriesLimits: {
+  readonly points: number
+  readonly defaultPoints: number
+  readonly items: number
+} = {
   points: 3_000,
-  plenty: 200,
+  defaultPoints: 200,
   items: 100,
 }
 
@@ -137,7 +141,7 @@ const niceSteps = [minuteMs, tenMinutesMs, hourMs, 3 * hourMs, 6 * hourMs, 12 * 
 
 /** The shortest step with not too many points. */
 export function fittingStep(spanMs: number): number {
-  return niceSteps.find((stepMs) => spanMs / stepMs <= seriesLimits.plenty) ?? niceSteps.at(-1)!
+  return niceSteps.find((stepMs) => spanMs / stepMs <= seriesLimits.defaultPoints) ?? niceSteps.at(-1)!
 }
 
 interface Item {

@@ -11,6 +11,7 @@ import type { SeriesStore } from './series-store.ts'
  *
  *     added, started, ended ──▶ the cell of its queue and kind ──minute ends, or 10 s──▶ rows of the minute ──10 s──▶ store
  *
+ * A collection moves the counts of the cells into the rows of their minute, and every ten seconds it writes these rows.
  * A row has all counts of the process in the minute so far, so the recorder repeats a write whose answer was lost. If
  * the store refuses counts because their minute is closed, they count in the present minute. The store's clock decides
  * the minute: each answer of the store has the time. A process that counts nothing writes nothing and has no timer.
@@ -54,7 +55,7 @@ export function createSeriesRecorder(parts: SeriesRecorderParts): SeriesRecorder
 interface Entry {
   readonly queue: string
   readonly kind: string
-  /** The counts since the last turn. */
+  /** The counts since the last collection. */
   cell: SeriesCell
   hasCounts: boolean
   /** Before this instant, no worker took jobs of the queue. */
@@ -69,7 +70,7 @@ interface Row {
   /** All counts of the minute. */
   readonly sum: SeriesCell
   /** The counts that the store has not confirmed; undefined: all are confirmed. */
-  fresh: SeriesCell | undefined
+  unconfirmed: SeriesCell | undefined
 }
 
 class Recorder implements SeriesRecorder {
@@ -89,12 +90,12 @@ class Recorder implements SeriesRecorder {
   readonly #minutes = new Map<number, Map<Entry, Row>>()
   /** How far the store's clock is ahead of this process's clock. */
   #aheadMs: number | undefined
-  /** The time of the first count in this turn. */
+  /** The time of the first count since the last collection. */
   #firstCountAt = 0
   #writeAt = 0
   #writtenAt = Number.NEGATIVE_INFINITY
   #timer: unknown
-  #turns: Promise<void> = Promise.resolve()
+  #collections: Promise<void> = Promise.resolve()
   #isClosed = false
 
   constructor({
@@ -168,7 +169,7 @@ class Recorder implements SeriesRecorder {
   }
 
   flush(): Promise<void> {
-    return this.#turn(true)
+    return this.#enqueueCollection(true)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -212,7 +213,7 @@ class Recorder implements SeriesRecorder {
     return entry
   }
 
-  /** Records that this entry has counts in this turn. */
+  /** Records that this entry has counts since the last collection. */
   #markCounted(entry: Entry): void {
     entry.hasCounts = true
     // Series show none of Signalbox's own queues except tasks.
@@ -222,7 +223,7 @@ class Recorder implements SeriesRecorder {
     if (this.#timer === undefined) this.#schedule()
   }
 
-  /** Plans the next turn: at the next write, or at the end of the minute. */
+  /** Plans the next collection: at the next write, or at the end of the minute. */
   #schedule(): void {
     this.#clearTimer()
     if (this.#isClosed) return
@@ -235,8 +236,8 @@ class Recorder implements SeriesRecorder {
     this.#timer = this.#clock.setTimeout(
       () => {
         this.#timer = undefined
-        void this.#turn(this.#clock.now() >= this.#writeAt - 1).then(() => {
-          if (this.#timer === undefined && (this.#countedEntries.length > 0 || this.#hasFresh()))
+        void this.#enqueueCollection(this.#clock.now() >= this.#writeAt - 1).then(() => {
+          if (this.#timer === undefined && (this.#countedEntries.length > 0 || this.#hasUnconfirmed()))
             this.#schedule()
         })
       },
@@ -249,13 +250,13 @@ class Recorder implements SeriesRecorder {
     this.#timer = undefined
   }
 
-  /** Runs turns one after the other, so that no write overtakes another. Never rejects. */
-  #turn(shouldWrite: boolean): Promise<void> {
-    this.#turns = this.#turns.then(() => this.#takeTurn(shouldWrite))
-    return this.#turns
+  /** Runs collections one after the other, so that no write overtakes another. Never rejects. */
+  #enqueueCollection(shouldWrite: boolean): Promise<void> {
+    this.#collections = this.#collections.then(() => this.#collectAndWrite(shouldWrite))
+    return this.#collections
   }
 
-  async #takeTurn(shouldWrite: boolean): Promise<void> {
+  async #collectAndWrite(shouldWrite: boolean): Promise<void> {
     try {
       if (this.#aheadMs === undefined && shouldWrite) {
         const sentAt = this.#clock.now()
@@ -270,7 +271,7 @@ class Recorder implements SeriesRecorder {
     }
   }
 
-  /** Adds the counts since the last turn to the minute in which they began. */
+  /** Adds the counts since the last collection to the minute in which they began. */
   #collect(): void {
     if (this.#aheadMs === undefined || this.#countedEntries.length === 0) return
     const bucketAt = stepAt(this.#firstCountAt + this.#aheadMs, minuteMs)
@@ -288,11 +289,11 @@ class Recorder implements SeriesRecorder {
     const rows = this.#minutes.get(bucketAt) ?? new Map<Entry, Row>()
     this.#minutes.set(bucketAt, rows)
     const { queue, kind } = entry
-    const row = rows.get(entry) ?? { queue, kind, sum: new SeriesCell(), fresh: undefined }
+    const row = rows.get(entry) ?? { queue, kind, sum: new SeriesCell(), unconfirmed: undefined }
     rows.set(entry, row)
     row.sum.add(part)
-    row.fresh ??= new SeriesCell()
-    row.fresh.add(part)
+    row.unconfirmed ??= new SeriesCell()
+    row.unconfirmed.add(part)
   }
 
   async #write(): Promise<void> {
@@ -304,9 +305,9 @@ class Recorder implements SeriesRecorder {
     }[] = []
     for (const [bucketAt, rows] of this.#minutes) {
       for (const [entry, row] of rows) {
-        if (row.fresh === undefined) continue
-        sent.push({ bucketAt, entry, row, part: row.fresh })
-        row.fresh = undefined
+        if (row.unconfirmed === undefined) continue
+        sent.push({ bucketAt, entry, row, part: row.unconfirmed })
+        row.unconfirmed = undefined
       }
     }
     const sentAt = this.#clock.now()
@@ -325,8 +326,8 @@ class Recorder implements SeriesRecorder {
       this.#onWritten()
     } catch (error) {
       for (const { row, part } of sent) {
-        row.fresh ??= new SeriesCell()
-        row.fresh.add(part)
+        row.unconfirmed ??= new SeriesCell()
+        row.unconfirmed.add(part)
       }
       throw error
     } finally {
@@ -344,9 +345,9 @@ class Recorder implements SeriesRecorder {
     this.#aheadMs = storeNow - (sentAt + this.#clock.now()) / 2
   }
 
-  #hasFresh(): boolean {
+  #hasUnconfirmed(): boolean {
     return [...this.#minutes.values()].some((rows) =>
-      [...rows.values()].some(({ fresh }) => fresh !== undefined),
+      [...rows.values()].some(({ unconfirmed }) => unconfirmed !== undefined),
     )
   }
 }

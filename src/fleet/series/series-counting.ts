@@ -8,13 +8,13 @@ import type { SeriesStore } from './series-store.ts'
  * Merges the rows of processes and deletes old steps. Every process that counts does this for its namespace, so that no
  * series depends on a server. The store lets one process work at a time; the others find nothing to do.
  */
-function createRollUpLoop(store: Pick<SeriesStore, 'roll'>, keep: SeriesKeep): Loop {
+function createMergeLoop(store: Pick<SeriesStore, 'merge'>, keep: SeriesKeep): Loop {
   return createLoop({
     name: 'fleet.series',
     clock: patientClock,
     // Each process has another pause, so that they do not run at the same time.
     idleMs: Math.round(idleMs * (1 + Math.random())),
-    step: async () => ((await store.roll(keep)) ? 'more' : 'idle'),
+    step: async () => ((await store.merge(keep)) ? 'more' : 'idle'),
   })
 }
 
@@ -28,19 +28,19 @@ export interface SeriesCounting {
 }
 
 export function createSeriesCounting(store: SeriesStore, keep: SeriesKeep): SeriesCounting {
-  let rollUpLoop: Loop | undefined
+  let mergeLoop: Loop | undefined
   let isClosed = false
   const recorder = createSeriesRecorder({
     store,
     onWritten() {
-      if (!isClosed) rollUpLoop ??= createRollUpLoop(store, keep)
+      if (!isClosed) mergeLoop ??= createMergeLoop(store, keep)
     },
   })
   return {
     recorder,
     async close() {
       isClosed = true
-      await rollUpLoop?.stop()
+      await mergeLoop?.stop()
       await recorder[Symbol.asyncDispose]()
     },
   }

@@ -2,7 +2,7 @@ import type { SeriesKeep, SeriesRow } from '../rules/index.ts'
 
 /**
  * Counts and times of jobs in steps of time, in one namespace. Each process writes its own rows, with all counts of a
- * minute so far; so a write may be repeated. After a minute and its time for writes, `roll` adds up the rows of all
+ * minute so far; so a write may be repeated. After a minute and its time for writes, `merge` merges the rows of all
  * processes. All instants are of the store's clock.
  */
 export interface SeriesStore {
@@ -21,7 +21,7 @@ export interface SeriesStore {
   /** All counts so far, by queue and kind; `bucketAt` has no meaning. Rows of the same queue and kind add up. */
   totals(): Promise<readonly SeriesRow[]>
   /** Merges some closed steps and deletes some old ones. Returns whether there is more to do. */
-  roll(keep: SeriesKeep): Promise<boolean>
+  merge(keep: SeriesKeep): Promise<boolean>
 }
 
 export interface SeriesQuery {

@@ -2,11 +2,11 @@ import {
   hourMs,
   isOfKind,
   keptSteps,
+  type Merge,
   mergeRows,
   minuteMs,
   planRead,
   planSeries,
-  type RollUp,
   type SeriesKeep,
   type SeriesRow,
   seriesBounds,
@@ -61,9 +61,9 @@ export class MemorySeries implements SeriesStore {
     return mergeRows([...this.#totals, ...parts].filter(isOfKind), minuteMs)
   }
 
-  async roll(keep: SeriesKeep): Promise<boolean> {
+  async merge(keep: SeriesKeep): Promise<boolean> {
     const { tensUntil, hoursUntil } = this.#mark
-    const { part, rollUps, old } = planSeries(
+    const { minuteToMerge, merges, old } = planSeries(
       {
         ...{ now: this.#now(), mark: this.#mark, firstPart: firstAt([...this.#parts.values()]) },
         firstMinute: firstAt(this.#rows(minuteMs), tensUntil),
@@ -72,19 +72,19 @@ export class MemorySeries implements SeriesStore {
       },
       keep,
     )
-    if (part !== undefined) this.#gather(part)
-    for (const one of rollUps) this.#rollUp(one)
+    if (minuteToMerge !== undefined) this.#mergeMinute(minuteToMerge)
+    for (const one of merges) this.#mergeSteps(one)
     for (const { stepMs, before } of old)
       this.#steps.set(stepMs, within(this.#rows(stepMs), { from: before, to: Number.POSITIVE_INFINITY }))
-    return part !== undefined || rollUps.length > 0
+    return minuteToMerge !== undefined || merges.length > 0
   }
 
   #rows(stepMs: number): readonly SeriesRow[] {
     return this.#steps.get(stepMs)!
   }
 
-  #gather(part: number): void {
-    const closed = [...this.#parts].filter(([, { bucketAt }]) => bucketAt === part)
+  #mergeMinute(minute: number): void {
+    const closed = [...this.#parts].filter(([, { bucketAt }]) => bucketAt === minute)
     const rows = closed.map(([, row]) => row)
     this.#steps.set(minuteMs, mergeRows([...this.#rows(minuteMs), ...rows], minuteMs))
     const added = rows.filter(isOfKind).map((row) => ({ ...row, bucketAt: 0 }))
@@ -92,7 +92,7 @@ export class MemorySeries implements SeriesStore {
     for (const [key] of closed) this.#parts.delete(key)
   }
 
-  #rollUp({ fromMs, stepMs, from, to, mark }: RollUp): void {
+  #mergeSteps({ fromMs, stepMs, from, to, mark }: Merge): void {
     const merged = mergeRows(within(this.#rows(fromMs), { from, to }), stepMs)
     this.#steps.set(stepMs, [...this.#rows(stepMs), ...merged])
     this.#mark = {

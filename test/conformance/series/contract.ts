@@ -251,7 +251,7 @@ export function seriesContract({ open }: Candidate): void {
 const keep: SeriesKeep = { minutesMs: 20 * 24 * hourMs, hoursMs: 90 * 24 * hourMs }
 
 async function rollAll(series: SeriesStore, kept = keep): Promise<void> {
-  for (let turns = 0; await series.roll(kept); turns++) assert.ok(turns < 500, 'there is an end to it')
+  for (let turns = 0; await series.merge(kept); turns++) assert.ok(turns < 500, 'there is an end to it')
 }
 
 function aRow(bucketAt: number, more: Partial<SeriesRow>): SeriesRow {

@@ -151,7 +151,7 @@ async function fillSeries({ backend: { series } }: Box): Promise<void> {
       { ...row, bucketAt: stepAt(now - 48 * hourMs, hourMs) },
       { ...row, bucketAt: stepAt(now, minuteMs) },
     ])
-    while (await series.roll({ minutesMs: 20 * 24 * hourMs, hoursMs: 90 * 24 * hourMs }));
+    while (await series.merge({ minutesMs: 20 * 24 * hourMs, hoursMs: 90 * 24 * hourMs }));
   } finally {
     bounds.openMs = openMs
   }

@@ -127,7 +127,7 @@ function createUpkeepLoop<Target>(
 }
 
 /**
- * Rolls up counts of jobs, and records how many jobs wait in each queue: a queue may fill while no job of it starts. It
+ * Merges counts of jobs, and records how many jobs wait in each queue: a queue may fill while no job of it starts. It
  * records once that a queue became empty.
  */
 function createSeriesUpkeep(keep: SeriesKeep): (space: Space) => Promise<boolean> {
@@ -141,6 +141,6 @@ function createSeriesUpkeep(keep: SeriesKeep): (space: Space) => Promise<boolean
     const now = new Set(busy.map(({ queue }) => queue))
     for (const queue of before) if (!now.has(queue)) activity.seen(queue, { ready: 0, running: 0 })
     full.set(activity, now)
-    return stores.series.roll(keep)
+    return stores.series.merge(keep)
   }
 }

@@ -18,8 +18,10 @@ const values = columnsOf<Omit<SeriesRow, 'bucketAt'>>({
   ...{ runTimes: 'text', waitTimes: 'text' },
 })
 export const columns: string = values.names
-export const given: string = values.of('v')
-export const replaced: Readonly<Record<string, string>> = Object.fromEntries(
+/** The columns, read from the batch `v` of rows to write. */
+export const batchColumns: string = values.of('v')
+/** The assignments of an upsert that replaces the whole row. */
+export const setAllColumns: Readonly<Record<string, string>> = Object.fromEntries(
   columns.split(', ').map((column) => [column, `new.${column}`]),
 )
 export const totalColumns: Columns<object>['types'] = { series_key: 'text', ...values.types }

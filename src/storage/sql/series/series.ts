@@ -12,18 +12,18 @@ import type { SeriesQuery, SeriesStore } from '../../../fleet/series/series-stor
 import type { Database } from '../database.ts'
 import { last, many, type Operation, operation, run } from '../procedure.ts'
 import { statement } from '../statement.ts'
-import { findWork, rollUpSeries } from './roll-up.ts'
+import { findWork, mergeSeries } from './merge-series.ts'
 import {
+  batchColumns,
   columns,
   decodeMark,
   decodeNow,
   decodeRow,
   encodeRow,
-  given,
-  replaced,
   rowColumns,
   selectMark,
   selectNow,
+  setAllColumns,
 } from './series-row.ts'
 
 /**
@@ -39,10 +39,10 @@ export function createSeriesStore(database: Database, namespace: string): Series
     write: (source, rows) => database.run(writeParts, [namespace, source, rows]),
     read: (query) => database.run(readSteps, [namespace, query]),
     totals: () => database.run(readTotals, [namespace]),
-    async roll(keep) {
+    async merge(keep) {
       // Most processes find nothing to do, and should not wait for the lock to learn that.
       if (!(await database.run(findWork, [namespace, keep]))) return false
-      return database.run(rollUpSeries, [namespace, keep])
+      return database.run(mergeSeries, [namespace, keep])
     },
   }
 }
@@ -58,14 +58,14 @@ const readClock = operation({
 
 const upsertParts = statement(
   'series_write',
-  { namespace: 'text', source: 'text', latestMs: 'integer', rows: rowColumns },
+  { namespace: 'text', source: 'text', acceptedForMs: 'integer', rows: rowColumns },
   (d) => `${d.upsert({
     into: '@series_part',
     columns: `namespace, bucket_at, source, series_key, ${columns}`,
-    source: `SELECT :namespace, v.bucket_at, :source, v.series_key, ${given} FROM :rows
-WHERE v.bucket_at > ${d.now} - :latestMs`,
+    source: `SELECT :namespace, v.bucket_at, :source, v.series_key, ${batchColumns} FROM :rows
+WHERE v.bucket_at > ${d.now} - :acceptedForMs`,
     key: 'namespace, bucket_at, source, series_key',
-    set: replaced,
+    set: setAllColumns,
   })}
 RETURNING bucket_at`,
 )
@@ -73,9 +73,10 @@ RETURNING bucket_at`,
 const writeParts = operation({
   name: 'write series',
   *procedure(namespace: string, source: string, rows: readonly SeriesRow[]) {
-    const latestMs = minuteMs + seriesBounds.openMs
+    // From the start of a minute on, the store accepts its counts for this time.
+    const acceptedForMs = minuteMs + seriesBounds.openMs
     const [written, clock] = yield* last(
-      run(upsertParts({ namespace, source, latestMs, rows: rows.map(encodeRow) }), selectNow({})),
+      run(upsertParts({ namespace, source, acceptedForMs, rows: rows.map(encodeRow) }), selectNow({})),
     )
     const at = (written!.rows as readonly { readonly bucket_at: number | string }[]).map((row) =>
       Number(row.bucket_at),

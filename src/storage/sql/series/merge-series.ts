@@ -2,10 +2,10 @@ import {
   hasWork,
   isOfKind,
   keptSteps,
+  type Merge,
   mergeRows,
   minuteMs,
   planSeries,
-  type RollUp,
   type SeriesKeep,
   type SeriesPlan,
   tenMinutesMs,
@@ -13,17 +13,17 @@ import {
 import { count, type Operation, operation, type Procedure, type Result, run } from '../procedure.ts'
 import { type Bound, statement } from '../statement.ts'
 import {
+  batchColumns,
   columns,
   decodeMark,
   decodeNow,
   decodeRows,
   encodeRow,
   encodeTotal,
-  given,
-  replaced,
   rowColumns,
   selectMark,
   selectNow,
+  setAllColumns,
   totalColumns,
 } from './series-row.ts'
 
@@ -70,7 +70,7 @@ function firstAt({ rows }: Pick<Result, 'rows'>): number | undefined {
 }
 
 export const findWork: Operation<[namespace: string, keep: SeriesKeep], boolean> = operation({
-  name: 'look for series to put together',
+  name: 'look for series to merge',
   isRead: true,
   *procedure(namespace: string, keep: SeriesKeep) {
     return hasWork(yield* lookForWork(namespace, keep))
@@ -133,9 +133,9 @@ const upsertBuckets = statement(
     d.upsert({
       into: '@series_bucket',
       columns: `namespace, step_ms, bucket_at, series_key, ${columns}`,
-      source: `SELECT :namespace, :stepMs, v.bucket_at, v.series_key, ${given} FROM :rows WHERE 1 = 1`,
+      source: `SELECT :namespace, :stepMs, v.bucket_at, v.series_key, ${batchColumns} FROM :rows WHERE 1 = 1`,
       key: 'namespace, step_ms, bucket_at, series_key',
-      set: replaced,
+      set: setAllColumns,
     }),
 )
 
@@ -143,9 +143,9 @@ const upsertTotals = statement('series_totals_write', { namespace: 'text', rows:
   d.upsert({
     into: '@series_total',
     columns: `namespace, series_key, ${columns}`,
-    source: `SELECT :namespace, v.series_key, ${given} FROM :rows WHERE 1 = 1`,
+    source: `SELECT :namespace, v.series_key, ${batchColumns} FROM :rows WHERE 1 = 1`,
     key: 'namespace, series_key',
-    set: replaced,
+    set: setAllColumns,
   }),
 )
 
@@ -168,26 +168,26 @@ const pruneBatch = 2_000
  * Merges rows and deletes old ones, as fleet/rules/series-plan.ts plans. The procedure locks the namespace's mark, so
  * one process at a time does it.
  */
-export const rollUpSeries: Operation<[namespace: string, keep: SeriesKeep], boolean> = operation({
-  name: 'put series together',
+export const mergeSeries: Operation<[namespace: string, keep: SeriesKeep], boolean> = operation({
+  name: 'merge series',
   connectionGroup: 'waiting',
   *procedure(namespace: string, keep: SeriesKeep) {
     yield* run(createMark({ namespace }), lockMark({ namespace }))
     // Only after the lock: another process may have done it before.
-    const { part, rollUps, old } = yield* lookForWork(namespace, keep)
+    const { minuteToMerge, merges, old } = yield* lookForWork(namespace, keep)
     const writes: Bound[] = []
-    if (part !== undefined) writes.push(...(yield* gather(namespace, part)))
-    for (const one of rollUps) writes.push(...(yield* rollUp(namespace, one)))
+    if (minuteToMerge !== undefined) writes.push(...(yield* mergeMinute(namespace, minuteToMerge)))
+    for (const one of merges) writes.push(...(yield* mergeSteps(namespace, one)))
     yield* run(...writes)
     let pruned = 0
     for (const { stepMs, before } of old)
       pruned += yield* count(deleteOld({ namespace, stepMs, before, limit: pruneBatch }))
-    return part !== undefined || rollUps.length > 0 || pruned >= pruneBatch
+    return minuteToMerge !== undefined || merges.length > 0 || pruned >= pruneBatch
   },
 })
 
 /** Merges the rows of processes into the row of the minute, and adds them to the totals. */
-function* gather(namespace: string, bucketAt: number): Procedure<readonly Bound[]> {
+function* mergeMinute(namespace: string, bucketAt: number): Procedure<readonly Bound[]> {
   const [parts, known, totals] = yield* run(
     selectParts({ namespace, bucketAt }),
     selectBuckets({ namespace, stepMs: minuteMs, from: bucketAt, to: bucketAt + minuteMs }),
@@ -204,7 +204,10 @@ function* gather(namespace: string, bucketAt: number): Procedure<readonly Bound[
   ]
 }
 
-function* rollUp(namespace: string, { fromMs, stepMs, from, to, mark }: RollUp): Procedure<readonly Bound[]> {
+function* mergeSteps(
+  namespace: string,
+  { fromMs, stepMs, from, to, mark }: Merge,
+): Procedure<readonly Bound[]> {
   const [found] = yield* run(selectBuckets({ namespace, stepMs: fromMs, from, to }))
   const merged = mergeRows(decodeRows(found!), stepMs)
   return [
