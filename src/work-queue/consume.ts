@@ -61,19 +61,19 @@ export async function consume<T>(
   function waitForWork(): void {
     if (getting > 0) return
     getting = 1
-    const left = (): void => {
+    const endWait = (): void => {
       getting = 0
       fill()
     }
     queue.get({ signal: leaving.signal }).then(
       (work) => {
         if (!work.shutdown) void lane(work)
-        left()
+        endWait()
       },
       (error) => {
         // Either this run stopped, or the caller's store threw.
         if (!stopped) giveUp(error)
-        left()
+        endWait()
       },
     )
   }

@@ -20,9 +20,8 @@ export {
   ItemFastSlowRateLimiter,
   MaxOfRateLimiter,
   type RateLimiter,
-  RateLimitingQueue,
-  type RateLimitingQueueOptions,
   WithMaxWaitRateLimiter,
 } from './rate-limiters.ts'
+export { RateLimitingQueue, type RateLimitingQueueOptions } from './rate-limiting-queue.ts'
 export type { Entry, NoWork, Work } from './turn.ts'
 export { WorkQueue } from './work-queue.ts'

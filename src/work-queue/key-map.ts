@@ -1,7 +1,7 @@
 /** How many resting or refilled keys any map may have before it is rebuilt. */
-const few = 1_024
+const maxLeftovers = 1_024
 /** The same for an empty map. */
-const fewOfNone = 64
+const maxLeftoversWhenEmpty = 64
 
 /**
  * A Map whose keys are added and removed constantly.
@@ -41,7 +41,8 @@ export class KeyMap<V> {
 
   /** Enters an absent key. */
   enter(key: unknown, value: V): void {
-    if (this.#deletedCount > 0 && ++this.#refilledCount > few + (this.#map.size >> 3)) this.#rebuild()
+    if (this.#deletedCount > 0 && ++this.#refilledCount > maxLeftovers + (this.#map.size >> 3))
+      this.#rebuild()
     const { size } = this.#map
     this.#map.set(key, value)
     if (this.#map.size === size) this.#restingCount--
@@ -56,7 +57,7 @@ export class KeyMap<V> {
     this.#map.set(key, undefined)
     const restingCount = ++this.#restingCount
     const { size } = this
-    if (restingCount > (size === 0 ? fewOfNone : few + 4 * size)) this.#rebuild()
+    if (restingCount > (size === 0 ? maxLeftoversWhenEmpty : maxLeftovers + 4 * size)) this.#rebuild()
   }
 
   /** Removes a key permanently. */
@@ -64,7 +65,7 @@ export class KeyMap<V> {
     if (!this.#map.delete(key)) return
     this.#deletedCount++
     // V8 keeps the table of an empty map as large as it once was.
-    if (this.#map.size === 0 && this.#deletedCount > fewOfNone) this.#rebuild()
+    if (this.#map.size === 0 && this.#deletedCount > maxLeftoversWhenEmpty) this.#rebuild()
   }
 
   /** Deletes the key that was entered first and returns its value. Only while `size > 0` and no key rests. */

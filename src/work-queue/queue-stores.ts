@@ -3,9 +3,7 @@ import { Ring } from '../core/ring.ts'
 import { KeyMap } from './key-map.ts'
 import type { Entry } from './turn.ts'
 
-/** The stores that decide which entry is next. */
-
-/** The store of a WorkQueue. It holds each pending entry once. */
+/** The store of a WorkQueue: decides which entry is next. It holds each pending entry once. */
 export interface Queue<T> {
   push(entry: Entry<T>): void
   /** Called when an entry in the store was added again: it now has its newest item and its highest priority. */
@@ -14,14 +12,6 @@ export interface Queue<T> {
   pop(): Entry<T>
   readonly size: number
 }
-
-/**
- * Entries by priority, the highest level first.
- *
- * An entry whose priority rises gets a position at the end of its new level. Its old position becomes stale and is
- * skipped later. A position is stale if the entry's priority differs from the level, so no further record is needed.
- * Stale positions are removed before they outnumber the live ones.
- */
 
 /** The positions of one level, including stale ones, in the order in which they are served. */
 export interface Lane<T> {
@@ -44,6 +34,13 @@ interface Level<T> extends HeapItem {
 /** With fewer stale positions than this, a sweep is not worthwhile. */
 const spareStale = 32
 
+/**
+ * Entries by priority, the highest level first.
+ *
+ * An entry whose priority rises gets a position at the end of its new level. Its old position becomes stale and is
+ * skipped later. A position is stale if the entry's priority differs from the level, so no further record is needed.
+ * Stale positions are removed before they outnumber the live ones.
+ */
 export abstract class Levels<T> {
   readonly #laneFor: (priority: number) => Lane<T>
   readonly #levels = new Map<number, Level<T>>()
@@ -124,19 +121,19 @@ export abstract class Levels<T> {
 /** By priority, then first in first out. */
 export class FifoQueue<T> extends Levels<T> implements Queue<T> {
   constructor() {
-    super(() => new Ages())
+    super(() => new FifoLane())
   }
 }
 
 /** By priority, then one item of each group in turn: a group with many items delays another group by one item only. */
 export class FairQueue<T> extends Levels<T> implements Queue<T> {
   constructor(groupOf: (item: T) => unknown) {
-    super((priority) => new Groups(groupOf, priority))
+    super((priority) => new FairLane(groupOf, priority))
   }
 }
 
 /** One level of a FifoQueue. */
-class Ages<T> extends Ring<Entry<T>> implements Lane<T> {
+class FifoLane<T> extends Ring<Entry<T>> implements Lane<T> {
   /** Nothing to do: the entry's priority shows that its position is stale. */
   leave(): void {}
 }
@@ -151,7 +148,7 @@ interface Group<T> {
  * One level of a FairQueue. A group is in `#turns` while it has entries. If all its entries are stale, it is not in
  * `#groups`, so that its next entry begins a new group at the end.
  */
-class Groups<T> implements Lane<T> {
+class FairLane<T> implements Lane<T> {
   readonly #groupOf: (item: T) => unknown
   readonly #priority: number
   readonly #groups = new KeyMap<Group<T>>()

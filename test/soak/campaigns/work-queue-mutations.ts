@@ -103,7 +103,7 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/work-queue/key-map.ts',
-    find: 'if (restingCount > (size === 0 ? fewOfNone : few + 4 * size)) this.#rebuild()',
+    find: 'if (restingCount > (size === 0 ? maxLeftoversWhenEmpty : maxLeftovers + 4 * size)) this.#rebuild()',
     replace: '',
     breaks: 'names that came once are forgotten while another is in flight',
   },
@@ -180,13 +180,13 @@ export const workqueueMutations: readonly Mutation[] = [
     breaks: 'run takes up to `concurrency` items at a time',
   },
   {
-    file: 'src/work-queue/rate-limiters.ts',
+    file: 'src/work-queue/rate-limiting-queue.ts',
     find: 'if (this.numRequeues(item) < resolved.maxRetries)',
     replace: 'if (this.numRequeues(item) <= resolved.maxRetries)',
     breaks: 'run gives an item up once it was tried again maxRetries times',
   },
   {
-    file: 'src/work-queue/rate-limiters.ts',
+    file: 'src/work-queue/rate-limiting-queue.ts',
     find: 'if (this.shuttingDown) return false\n',
     replace: '\n',
     breaks: 'addRateLimited after shutdown counts nothing',
@@ -217,7 +217,7 @@ export const workqueueMutations: readonly Mutation[] = [
   },
   {
     file: 'src/work-queue/key-map.ts',
-    find: 'if (this.#deletedCount > 0 && ++this.#refilledCount > few + (this.#map.size >> 3)) this.#rebuild()',
+    find: 'if (this.#deletedCount > 0 && ++this.#refilledCount > maxLeftovers + (this.#map.size >> 3))\n      this.#rebuild()',
     replace: '',
     breaks: 'what an operation costs does not grow with what was deleted before',
   },
@@ -276,7 +276,7 @@ export const workqueueMutations: readonly Mutation[] = [
     breaks: 'retries counts every accepted addAfter',
   },
   {
-    file: 'src/work-queue/rate-limiters.ts',
+    file: 'src/work-queue/rate-limiting-queue.ts',
     find: 'succeeded: ({ item }) => this.forget(item),',
     replace: 'succeeded: () => {},',
     breaks: 'run forgets an item that succeeded',
