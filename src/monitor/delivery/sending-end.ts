@@ -24,10 +24,10 @@ export function endNotification(
   now: number,
 ): EndedNotification {
   if (outcome !== 'retry') return { status: outcome, attempt, dueAt, finishedAt: now, error, digestId }
-  const attemptLeft = free ? attempt - 1 : attempt
+  const attemptKept = free ? attempt - 1 : attempt
   return {
     status: 'pending',
-    attempt: attemptLeft,
+    attempt: attemptKept,
     dueAt: now + afterMs,
     finishedAt: null,
     error,

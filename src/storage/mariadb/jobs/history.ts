@@ -37,7 +37,8 @@ export function toDead({ tables, namespace }: Store, ids: readonly string[]): re
         SELECT namespace, queue, id, kind FROM ${tables.queue} WHERE namespace = ? AND id IN (?)`,
       [namespace, ids],
     ],
-    ...leave({ tables, namespace }, ids),
+    deleteJobs({ tables, namespace }, ids),
+    deleteCancelRequests({ tables, namespace }, ids),
   ]
 }
 
@@ -47,16 +48,20 @@ export function toCancelled({ namespace, database }: Store, ids: readonly string
   return endIdle(namespace, ends).flatMap((bound) => database.encode(bound))
 }
 
-/** Deletes the rows and their cancellation requests. */
-export function leave(
+/** Deletes jobs from the queue. */
+export function deleteJobs(
   { tables, namespace }: Pick<Store, 'tables' | 'namespace'>,
   ids: readonly string[],
-): readonly Statement[] {
-  if (ids.length === 0) return []
-  return [
-    [`DELETE FROM ${tables.queue} WHERE namespace = ? AND id IN (?)`, [namespace, ids]],
-    [`DELETE FROM ${tables.cancel} WHERE namespace = ? AND job_id IN (?)`, [namespace, ids]],
-  ]
+): Statement {
+  return [`DELETE FROM ${tables.queue} WHERE namespace = ? AND id IN (?)`, [namespace, ids]]
+}
+
+/** Deletes the cancellation requests of jobs. */
+export function deleteCancelRequests(
+  { tables, namespace }: Pick<Store, 'tables' | 'namespace'>,
+  ids: readonly string[],
+): Statement {
+  return [`DELETE FROM ${tables.cancel} WHERE namespace = ? AND job_id IN (?)`, [namespace, ids]]
 }
 
 /** Makes the jobs ready again, at their old position. */

@@ -9,7 +9,7 @@ import { errnoOf } from '../connection/failures.ts'
 import { packItems, sendAll, valueSize } from '../connection/packets.ts'
 import type { Store } from '../engine-store.ts'
 import { type AckAnswer, decodeAckAnswer, encodeAck } from './ack.ts'
-import { carried, ending, findRelease, keepAttempts, leave } from './history.ts'
+import { carried, deleteCancelRequests, deleteJobs, ending, findRelease, keepAttempts } from './history.ts'
 
 /**
  * Writes verdicts in batches. One transaction locks (SKIP LOCKED) the rows whose token and lease are valid, and moves
@@ -32,15 +32,15 @@ const rowBytes = 400
 
 export async function settle(store: Store, verdicts: readonly Verdict[]): Promise<readonly boolean[]> {
   const written = new Array<boolean>(verdicts.length).fill(false)
-  let left: number[] = []
+  let openIndexes: number[] = []
   for (let i = 0; i < verdicts.length; i += batch) {
     const some = Array.from({ length: Math.min(batch, verdicts.length - i) }, (_, n) => i + n)
-    left.push(...(await settleSome(store, verdicts, some, written)))
+    openIndexes.push(...(await settleSome(store, verdicts, some, written)))
   }
-  if (left.length === 0) return written
+  if (openIndexes.length === 0) return written
   await store.calls.until('settle a job', async () => {
-    left = await settleSome(store, verdicts, left, written)
-    return left.length === 0 ? true : undefined
+    openIndexes = await settleSome(store, verdicts, openIndexes, written)
+    return openIndexes.length === 0 ? true : undefined
   })
   return written
 }
@@ -55,10 +55,10 @@ async function settleSome(
   const { tables, namespace, calls, memory } = store
   // If the same attempt occurs twice in one call, the first verdict counts.
   const byId = new Map<string, number>()
-  const again: number[] = []
+  const repeated: number[] = []
   for (const index of indexes) {
     const { jobId } = verdicts[index]!
-    if (byId.has(jobId)) again.push(index)
+    if (byId.has(jobId)) repeated.push(index)
     else byId.set(jobId, index)
   }
   const ids = [...byId.keys()].sort()
@@ -67,7 +67,7 @@ async function settleSome(
   const holds = ({ id, lease_no, lease_nonce }: HeldRow) =>
     verdicts[byId.get(id)!]!.token === encodeToken({ leaseNo: String(lease_no), nonce: lease_nonce })
 
-  const left = await calls.run('settle jobs', async (call) => {
+  const { mine, skipped } = await calls.run('settle jobs', async (call) => {
     const [, locked, cancels] = (await call.packet([
       begin,
       [`${held} FOR UPDATE SKIP LOCKED`, [namespace, ids]],
@@ -90,7 +90,7 @@ async function settleSome(
     )
     return { mine, skipped: seen.filter(holds).map(({ id }) => byId.get(id)!) }
   })
-  for (const [id, { priority, run_at }] of left.mine) {
+  for (const [id, { priority, run_at }] of mine) {
     const index = byId.get(id)!
     written[index] = true
     const { state, delayMs } = verdicts[index]!
@@ -100,7 +100,7 @@ async function settleSome(
       else if (state === 'scheduled' && delayMs <= 0) positions.jobReadyNow(-priority)
     })
   }
-  return [...left.skipped, ...again]
+  return [...skipped, ...repeated]
 }
 
 /** Writes verdicts of rows that this transaction has locked, and commits. */
@@ -156,7 +156,8 @@ async function write(
         store,
         chunk.filter(([, state]) => state === 'dead').map(([{ jobId }]) => jobId),
       ),
-      ...(cancels.size === 0 ? leave(store, ids).slice(0, 1) : leave(store, ids)),
+      deleteJobs(store, ids),
+      ...(cancels.size === 0 ? [] : [deleteCancelRequests(store, ids)]),
     )
   }
   await sendAll(call, [...statements, commit], store.packetBytes)
@@ -174,21 +175,21 @@ function markDead({ tables, namespace }: Store, ids: readonly string[]): readonl
 }
 
 function bringBack({ tables, namespace }: Store, verdict: Verdict): Statement {
-  const again = verdict.state === 'ready'
+  const isReady = verdict.state === 'ready'
   const delayMs = Math.max(0, Math.round(verdict.delayMs))
   return [
     `UPDATE ${tables.queue}
-      SET state = IF(${again ? 'run_at' : `${nowMs} + ?`} <= ${nowMs}, 'ready', 'scheduled'),
-        attempt = ?, hand_back_count = ?, snooze_count = ?, run_at = ${again ? 'run_at' : `${nowMs} + ?`},
+      SET state = IF(${isReady ? 'run_at' : `${nowMs} + ?`} <= ${nowMs}, 'ready', 'scheduled'),
+        attempt = ?, hand_back_count = ?, snooze_count = ?, run_at = ${isReady ? 'run_at' : `${nowMs} + ?`},
         started_at = IF(? < 0, started_at, ${nowMs} - ?), error = ?, settled_tokens = CONCAT_WS(' ', settled_tokens, CONCAT(lease_no, '.', lease_nonce)),
         lease_ends_at = NULL, updated_at = ${nowMs}
       WHERE namespace = ? AND id = ?`,
     [
-      ...(again ? [] : [delayMs]),
+      ...(isReady ? [] : [delayMs]),
       verdict.attempt,
       verdict.handBackCount,
       verdict.snoozeCount,
-      ...(again ? [] : [delayMs]),
+      ...(isReady ? [] : [delayMs]),
       verdict.ranMs === null ? -1 : Math.round(verdict.ranMs),
       verdict.ranMs === null ? 0 : Math.round(verdict.ranMs),
       verdict.error,
