@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { test } from 'vitest'
 import { createListener } from './listener.ts'
 import { NodeIncoming, writeText } from './node-http.ts'
-import { InFlight } from './request/unsent.ts'
+import { InFlight } from './request/in-flight.ts'
 
 const limits = { maxBytes: 100, maxKeys: 10 }
 

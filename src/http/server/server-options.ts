@@ -11,13 +11,8 @@ import type { MonitorOptions, SecretKeys } from '../../monitor/index.ts'
 import type { OnceOptions } from '../../once/index.ts'
 import type { Served } from './call.ts'
 import type { Log } from './log/log.ts'
-import {
-  type AdmissionOptions,
-  admissionDefaults,
-  type ClientAddresses,
-  createClientAddresses,
-  resolveAdmissionOptions,
-} from './request/admission.ts'
+import { type AdmissionOptions, admissionDefaults, resolveAdmissionOptions } from './request/admission.ts'
+import { type ClientAddresses, createClientAddresses } from './request/client-addresses.ts'
 import { checkTls, type TlsOptions } from './tls.ts'
 
 /** The options of the modules, as given to `open`. */

@@ -6,13 +6,9 @@ import { text } from 'node:stream/consumers'
 import { test } from 'vitest'
 import { type Clock, systemClock } from '../../../core/clock.ts'
 import { createFakeClock } from '../../../core/fake-clock.ts'
-import {
-  Admission,
-  type AdmissionOptions,
-  admissionDefaults,
-  createClientAddresses,
-  createLoopLag,
-} from './admission.ts'
+import { Admission, type AdmissionOptions, admissionDefaults } from './admission.ts'
+import { createClientAddresses } from './client-addresses.ts'
+import { createLoopLag } from './loop-lag.ts'
 
 const ci = { id: 'ci' }
 const ops = { id: 'ops' }

@@ -1,17 +1,12 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
-import {
-  FailedAttempts,
-  type IsInRanges,
-  networkOf,
-  parseRanges,
-  readAddress,
-} from '../../../access/index.ts'
-import { type Clock, patientClock, systemClock } from '../../../core/clock.ts'
+import { FailedAttempts, networkOf } from '../../../access/index.ts'
+import { type Clock, systemClock } from '../../../core/clock.ts'
 import { SignalboxError } from '../../../core/errors.ts'
 import { whole, withDefaults } from '../../../core/options.ts'
-import type { Incoming, Principal } from '../call.ts'
+import type { Principal } from '../call.ts'
+import type { ClientAddresses } from './client-addresses.ts'
 import { answerOnSocket } from './problem.ts'
 
 /** The limits on connections, requests, streams and wrong tokens. */
@@ -182,112 +177,4 @@ class Tally {
 
 function tooMany(message: string, max: number, retryAfterMs: number): SignalboxError {
   return new SignalboxError('too_many', message, { details: { max, retryAfterMs } })
-}
-
-/**
- * Detects an overloaded process: two timers in a row are late. A new request would wait for seconds and slow down all
- * others, so the server refuses it until the event loop is on time again. A single stall, as after a pause of the
- * process, does not count: the server serves the requests that waited meanwhile.
- */
-interface LoopLag {
-  readonly isOverloaded: boolean
-  stop(): void
-}
-
-interface LoopLagOptions {
-  readonly clock?: Clock
-  /** Called when the overload begins and when it ends. */
-  readonly onChange?: (isOverloaded: boolean, lateMs: number) => void
-}
-
-const checkMs = 250
-/** Workers renew leases every 10 s, a third of their time. So a loop that is a second late is far from losing one. */
-const maxLateMs = 1_000
-
-export function createLoopLag({ clock = patientClock, onChange }: LoopLagOptions = {}): LoopLag {
-  let isOverloaded = false
-  let wasLate = false
-  let dueAt = 0
-  let timer: unknown
-
-  function checkLag(): void {
-    const lateMs = clock.now() - dueAt
-    const isLate = lateMs > maxLateMs
-    const was = isOverloaded
-    isOverloaded = isLate && wasLate
-    wasLate = isLate
-    checkLater()
-    if (was !== isOverloaded) onChange?.(isOverloaded, Math.round(lateMs))
-  }
-
-  function checkLater(): void {
-    dueAt = clock.now() + checkMs
-    timer = clock.setTimeout(checkLag, checkMs)
-  }
-
-  checkLater()
-  return {
-    get isOverloaded() {
-      return isOverloaded
-    },
-    stop: () => clock.clearTimeout(timer),
-  }
-}
-
-/**
- * Finds the address of the client. Behind a proxy every connection has the proxy's address, and `X-Forwarded-For` names
- * the client; but any client can send that header. So the server reads it only if the peer is a trusted proxy:
- *
- *     X-Forwarded-For: 6.6.6.6, 203.0.113.7, 10.0.0.2     peer 10.0.0.1
- *                      sent by   the client   ◀── trusted ◀── trusted
- *                      the client
- *
- * The server reads from the right, where the nearest proxy writes, up to the first address that is not a trusted proxy.
- */
-export interface ClientAddresses {
-  /** The client's address. An IPv4 address mapped into IPv6 becomes plain IPv4. '' if the address is unknown. */
-  of(incoming: ForwardedRequest): string
-  /** Whether this peer is a trusted proxy. */
-  isProxy(peer: string): boolean
-}
-
-export type ForwardedRequest = Pick<Incoming, 'header'> & Partial<Pick<Incoming, 'address'>>
-
-/** Without trusted proxies the server ignores the header. Throws `invalid_argument` for an invalid address or range. */
-export function createClientAddresses(trustedProxies: readonly string[]): ClientAddresses {
-  const isTrusted: IsInRanges = parseRanges('trustedProxies', trustedProxies)
-  const isProxy = (address: string) => trustedProxies.length > 0 && address !== '' && isTrusted(address)
-  return {
-    of(incoming) {
-      const peer = plainPeer(incoming.address ?? '')
-      if (!isProxy(peer)) return peer
-      const forwardedFor = incoming.header('x-forwarded-for')
-      return forwardedFor === undefined ? peer : clientOf(peer, forwardedFor, isTrusted)
-    },
-    isProxy: (peer) => isProxy(plainPeer(peer)),
-  }
-}
-
-/** A peer's address, without the zone of a link-local address. */
-function plainPeer(address: string): string {
-  if (!address.includes(':')) return address
-  return readAddress(address.replace(/%.*$/s, '')) ?? ''
-}
-
-function clientOf(peer: string, forwardedFor: string, isTrusted: IsInRanges): string {
-  let nearest = peer
-  for (const hop of forwardedFor.split(',').reverse()) {
-    const address = readHop(hop.trim())
-    // An invalid entry hides everything left of it, so the proxy that wrote it counts as the client.
-    if (address === undefined) return nearest
-    nearest = address
-    if (!isTrusted(address)) return nearest
-  }
-  return nearest
-}
-
-/** Reads an address as proxies write it: bare, in brackets, or with a port. */
-function readHop(text: string): string | undefined {
-  const [, inBrackets, ipv4] = /^(?:\[([0-9a-fA-F.:]+)\](?::\d{1,5})?|([0-9.]+):\d{1,5})$/.exec(text) ?? []
-  return readAddress(inBrackets ?? ipv4 ?? text)
 }

@@ -19,7 +19,7 @@ import { type Clock, systemClock } from '../../../core/clock.ts'
 import { invalidArgument, SignalboxError } from '../../../core/errors.ts'
 import { text } from '../../../core/options.ts'
 import type { Authenticator, Incoming, Principal } from '../call.ts'
-import type { ClientAddresses, ForwardedRequest } from './admission.ts'
+import type { ClientAddresses, ForwardedRequest } from './client-addresses.ts'
 
 export interface AuthenticatorOptions {
   /** Secrets of 32 characters or more, with every permission in every namespace. */
@@ -113,10 +113,15 @@ export class TokenAuthenticator implements Authenticator {
       const identifying = this.#identify(authorization, incoming)
       return identifying.then((identity) => asPrincipal(identity, namespace))
     }
-    const required = this.#isRequired()
-    return required instanceof Promise
-      ? required.then((isRequired) => localPrincipal(isRequired, namespace))
-      : localPrincipal(required, namespace)
+    const needsToken = this.#isRequired()
+    if (needsToken instanceof Promise) {
+      return needsToken.then((isNeeded) => {
+        if (isNeeded) throw tokenMissing()
+        return localPrincipal(namespace)
+      })
+    }
+    if (needsToken) throw tokenMissing()
+    return localPrincipal(namespace)
   }
 
   watch({ id }: Principal, ended: (reason: SignalboxError) => void): () => void {
@@ -197,10 +202,12 @@ function readBearer(authorization: string): string | undefined {
 
 const localByDefault: Principal = Object.freeze(asPrincipal(local, undefined))
 
+function tokenMissing(): SignalboxError {
+  return unauthorized('This server needs a token: send the header "Authorization: Bearer <token>".')
+}
+
 /** The principal of a request without a token. */
-function localPrincipal(isRequired: boolean, namespace: string | undefined): Principal {
-  if (isRequired)
-    throw unauthorized('This server needs a token: send the header "Authorization: Bearer <token>".')
+function localPrincipal(namespace: string | undefined): Principal {
   return namespace === undefined ? localByDefault : asPrincipal(local, namespace)
 }
 

@@ -73,7 +73,7 @@ function scan(bytes: Buffer, { maxBytes, maxKeys }: BodyLimits): void {
       case quote:
         begin = at + 1
         end = endOfText(bytes, begin)
-        isEscaped = hasEscape
+        isEscaped = lastTextHasEscape
         at = end
         break
       case colon: {
@@ -102,15 +102,15 @@ function scan(bytes: Buffer, { maxBytes, maxKeys }: BodyLimits): void {
   }
 }
 
-/** Whether the text that `endOfText` read last has a backslash. */
-let hasEscape = false
+/** Whether the text that `endOfText` read last has a backslash; `skipText` sets it. */
+let lastTextHasEscape = false
 /** The scan reads so many bytes of a text one by one; most texts are shorter. A longer one is worth a native call. */
 const shortText = 64
 
 /** The position of the closing quote of a text, or the end of the body. */
 function endOfText(bytes: Buffer, begin: number): number {
   const { length } = bytes
-  hasEscape = false
+  lastTextHasEscape = false
   const near = Math.min(length, begin + shortText)
   const at = skipText(bytes, begin, near)
   if (at < near) return at
@@ -126,7 +126,7 @@ function skipText(bytes: Buffer, from: number, until: number): number {
   let at = from
   while (at < until && bytes[at] !== quote) {
     if (bytes[at] === backslash) {
-      hasEscape = true
+      lastTextHasEscape = true
       at++
     }
     at++

@@ -62,7 +62,8 @@ async function addMissing(
   })
   const answers = jobs.map((job) => ({ id: sealedFor(job.payload)!, duplicate: false }))
   if (missing.length === 0) return answers
-  // A missing job met another job with its unique key, or was removed. Only the Idempotency-Key remembers the answer.
+  // Some of these jobs exist and some do not: an earlier try found a duplicate by unique key, or a job was removed since.
+  // Only the Idempotency-Key has the first answer.
   const [first] = known
   if (first !== undefined && !isKeyed) throw idTaken(first)
   const added = await addMany(missing)

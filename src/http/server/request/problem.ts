@@ -101,15 +101,15 @@ export function answerClientError(error: Error, socket: Socket): void {
   // The last answer was written. The client gets time to read it, whatever else it sends.
   if (socket.writableEnded) return
   const reply = (socket as WritingSocket)._httpMessage
-  const isAnother = reply?.req.complete === true
+  const isWritingEarlierAnswer = reply?.req.complete === true
   if (code === 'ECONNRESET' || !socket.writable) socket.destroy()
   // The request was answered. The client would take a second answer for the answer to another request.
   else if (isInAnsweredBody(socket)) closeLingering(socket)
-  else if (!isAnother && reply?._headerSent) {
+  else if (!isWritingEarlierAnswer && reply?._headerSent) {
     // The server is writing the answer to this request. A stream has no end to wait for.
     if (reply.writableEnded) reply.once('close', () => closeLingering(socket))
     else socket.destroy()
-  } else if (!isAnother) answerOnSocket(errorOfUnreadable(error), socket)
+  } else if (!isWritingEarlierAnswer) answerOnSocket(errorOfUnreadable(error), socket)
   else if (!awaitingRefusal.has(socket)) {
     // The server is writing the answer to an earlier request. The client must not take the refusal for it.
     awaitingRefusal.add(socket)

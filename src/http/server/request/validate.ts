@@ -75,10 +75,6 @@ export function readQuery(query: string, schema: Schema | undefined): Record<str
 
 const maxChars = 16_384
 
-interface Rule {
-  readonly type?: string
-}
-
 function readPair(part: string): [name: string, value: string] {
   const equals = part.indexOf('=')
   return equals === -1 ? [decode(part), ''] : [decode(part.slice(0, equals)), decode(part.slice(equals + 1))]
