@@ -73,7 +73,7 @@ export class Completer {
   ): void {
     this.#size++
     void this.#confirm(attempt, verdict).then(({ committed, written }) => {
-      this.#finish(1, () => onConfirmed(committed, written))
+      this.#endWrite(1, () => onConfirmed(committed, written))
     })
   }
 
@@ -85,11 +85,12 @@ export class Completer {
   /** Never rejects. */
   async #write(entries: readonly Entry[]): Promise<readonly void[]> {
     const written = await this.#persist(entries)
-    this.#finish(entries.length, (index) => entries[index]!.onWritten(written[index] === true))
+    this.#endWrite(entries.length, (index) => entries[index]!.onWritten(written[index] === true))
     return []
   }
 
-  #finish(count: number, answer: (index: number) => void): void {
+  /** A write of `count` verdicts ended: calls `answer` for each, then resolves `idle` if no verdict is left. */
+  #endWrite(count: number, answer: (index: number) => void): void {
     this.#size -= count
     for (let index = 0; index < count; index++) {
       try {
