@@ -10,6 +10,7 @@ import {
   find,
   ids,
   lapsedJob,
+  leaseOf,
   longMs,
   runningJob,
   settleOne,
@@ -83,6 +84,22 @@ export function retryingContract({ open }: Candidate): void {
       assert.deepEqual([again.id, again.attempt], [id, 1])
       assert.notEqual(again.token, token)
     }
+  })
+
+  test('a retry clears a cancellation request that the ended attempt ignored', async () => {
+    await using backend = await open()
+    const first = await runningJob(backend)
+    await backend.jobs.cancel(first.id)
+    assert.equal(await settleOne(backend, first), true)
+    assert.deepEqual(await backend.jobs.retry(first.id), { outcome: 'ready' })
+    const again = await claimOne(backend)
+    assert.equal(again.id, first.id)
+    assert.deepEqual(await backend.jobs.cancelRequests([leaseOf(again)]), [])
+    const [renewal] = await backend.jobs.renew([leaseOf(again)], longMs)
+    assert.equal(renewal?.cancelRequested, false)
+    assert.equal(await settleOne(backend, again, { state: 'ready' }), true)
+    const { state, cancelRequested, cancelIgnored } = await find(backend, first.id)
+    assert.deepEqual([state, cancelRequested, cancelIgnored], ['ready', false, false])
   })
 
   test('a job is not retried while another live job has its unique key', async () => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { test } from 'vitest'
 import type { ClaimedRecord } from '../../../src/jobs/index.ts'
 import type { Candidate } from '../candidates.ts'
@@ -48,6 +49,17 @@ export function ratesContract({ open }: Candidate): void {
     const first = await claim(backend, { limit: 1 })
     await settleEach(backend, first)
     assert.deepEqual(ids(await claim(backend)), [all[1], all[3], all[4], all[6]])
+    assert.deepEqual(await claim(backend), [])
+  })
+
+  test('a rate with a longer period also counts starts that were recorded under a shorter one', async () => {
+    await using backend = await open()
+    const perMs = 2_000
+    await backend.jobs.setLimits('mail', limitsOf({ rate: { count: 2, perMs } }))
+    await addMany(backend, 4)
+    assert.equal((await claim(backend)).length, 2)
+    await backend.jobs.setLimits('mail', limitsOf({ rate: { count: 2, perMs: 3_600_000 } }))
+    await sleep(perMs + 100)
     assert.deepEqual(await claim(backend), [])
   })
 
