@@ -10,7 +10,7 @@ import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder } from './loc
 import type { LockKey } from './lock-store.ts'
 import { queueTopic, requesterTopic } from './lock-topics.ts'
 import type { Locks } from './locks.ts'
-import { deadlineSpan, lockSpan } from './locks-options.ts'
+import { deadlineSpan, lockSpan, resolveKey } from './locks-options.ts'
 import { defaultTtlMs, type Grant, type Requester } from './rules/index.ts'
 
 /**
@@ -76,6 +76,7 @@ export interface AcquireLimits {
 }
 
 const nestedHoldKeys = ['ttlMs', 'deadlineMs', 'wait', 'signal']
+const endKeys = ['outcome', 'result', 'error', 'terminal']
 const holdKeys = ['node', 'requestId', 'ttlMs', 'deadlineMs', 'wait', 'signal']
 
 /** Waits for the lock and returns it as a disposable object. */
@@ -328,7 +329,9 @@ function createHeldLock(
   }
   const lease = new KeptLease({ leaseMs: ttlMs, sentAt, renew: () => renew(), lost })
 
-  async function release({ outcome = 'success', ...rest }: HeldEnd = {}) {
+  async function release(end: HeldEnd = {}) {
+    onlyKeys('release', end, endKeys)
+    const { outcome = 'success', ...rest } = end
     lease.stop()
     heldQueues.delete(name)
     return locks.release({ ...who, token, outcome, ...rest })
@@ -345,7 +348,7 @@ function createHeldLock(
 
     async hold(operation, resource, options = {}) {
       onlyKeys('hold', options, nestedHoldKeys)
-      const wanted = queueTopic({ operation, resource })
+      const wanted = queueTopic(resolveKey('hold', { operation, resource }))
       if (heldQueues.has(wanted))
         throw new SignalboxError(
           'conflict',

@@ -1,7 +1,7 @@
 import { encodeError } from '../core/describe-error.ts'
 import { invalidArgument, type SignalboxError } from '../core/errors.ts'
 import { encodeJson } from '../core/json.ts'
-import { duration, flag, oneOf, onlyKeys, text, whole, withDefaults } from '../core/options.ts'
+import { duration, flag, oneOf, onlyKeys, refuse, text, whole, withDefaults } from '../core/options.ts'
 import type { AcquireOptions, LockRequest } from './lock.ts'
 import type { LockKey, WaitQueueQuery } from './lock-store.ts'
 import {
@@ -91,7 +91,9 @@ export function requestKeysAnd(...more: readonly string[]): readonly string[] {
 const acquireKeys = requestKeysAnd('wait', 'want', 'ttlMs', 'deadlineMs')
 
 /** Checks the key of a call. */
-export function resolveKey(name: string, { operation, resource }: LockKey): LockKey {
+export function resolveKey(name: string, key: LockKey): LockKey {
+  if (typeof key !== 'object' || key === null) refuse(name, 'an object', key)
+  const { operation, resource } = key
   return {
     operation: text(`${name}.operation`, operation),
     resource: text(`${name}.resource`, resource, { max: 1_024 }),
@@ -150,8 +152,8 @@ export function resolveEnd(options: {
   const { result, error, terminal = false } = options
   const outcome = oneOf('release.outcome', options.outcome, ['success', 'failure'])
   if (outcome === 'success') {
-    refuse('error', error !== undefined)
-    refuse('terminal', flag('release.terminal', terminal))
+    refuseField('error', error !== undefined)
+    refuseField('terminal', flag('release.terminal', terminal))
     return {
       outcome,
       value: result === undefined ? null : encodeJson('release.result', result),
@@ -164,7 +166,7 @@ export function resolveEnd(options: {
   return { outcome, value: encodeError(error ?? 'failed'), terminal: flag('release.terminal', terminal) }
 }
 
-function refuse(field: string, isGiven: boolean): void {
+function refuseField(field: string, isGiven: boolean): void {
   if (!isGiven) return
   throw invalidArgument(`release has ${field} with the outcome "success"; leave it out.`)
 }

@@ -29,6 +29,28 @@ test('a nested lock belongs to the same request, and each lock is released separ
   await innermost.release()
 })
 
+test('wrong names and ends are refused by name, and the lock stays held', async () => {
+  await using locks = openLocks()
+  await using outer = await locks.hold('deploy', 'eu-1', { node: 'A' })
+  const wrong = { code: 'invalid_argument' }
+  await assert.rejects(outer.hold(null as never, 'eu-2'), {
+    ...wrong,
+    message: /^hold\.operation must be text/,
+  })
+  await assert.rejects(outer.hold('deploy', undefined as never), {
+    ...wrong,
+    message: /^hold\.resource must be/,
+  })
+  await assert.rejects(outer.release(null as never), { ...wrong, message: /^release must be an object/ })
+  await assert.rejects(outer.release({ outcom: 'failure' } as never), {
+    ...wrong,
+    message: /no option "outcom"/,
+  })
+  await assert.rejects(locks.acquire(null as never), { ...wrong, message: /^acquire must be an object/ })
+  await outer.progress({ percent: 1 })
+  assert.equal(outer.signal.aborted, false)
+})
+
 test('a request cannot acquire a lock that it holds, and can after releasing it', async () => {
   await using locks = openLocks()
   await using outer = await locks.hold('deploy', 'eu-1', { node: 'A' })
