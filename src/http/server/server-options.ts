@@ -245,16 +245,28 @@ function resolveService(name: string, options: ServiceOptions): ResolvedServiceO
     served: box.backend,
     settings: box.settings ?? {},
     contention: box.contention ?? noContention,
-    bootstrap: given.bootstrap,
+    bootstrap: checkSecrets(given.bootstrap),
     caps: resolveAdmissionOptions(pick(options, capKeys)),
     maxBodyBytes: whole('maxBodyBytes', given.maxBodyBytes, { min: 1, max: 134_217_728 }),
     retentionMs: retentionMs === undefined ? undefined : whole('retentionMs', retentionMs, { min: 1_000 }),
     auditKeepMs: whole('auditKeepMs', given.auditKeepMs, { min: 1_000 }),
     redact: resolveRedactPaths('redact', given.redact),
     clients: createClientAddresses(given.trustedProxies),
-    log,
+    log: log === undefined ? undefined : checkLog(log),
     onError: onError === undefined ? undefined : callable('onError', onError),
   })
+}
+
+/** Does not quote the value, which may be a secret. `Authenticator` checks each secret. */
+function checkSecrets(value: unknown): readonly string[] {
+  if (Array.isArray(value)) return value
+  throw invalidArgument('bootstrap must be a list of secrets.', 'bootstrap')
+}
+
+function checkLog(value: unknown): Log {
+  const log = value as Partial<Log> | null
+  if (typeof log?.request === 'function' && typeof log.warn === 'function') return log as Log
+  return refuse('log', 'a log, as createLog makes', value)
 }
 
 /** The options with these names that have a value. */

@@ -221,6 +221,11 @@ test('invalid options are refused by name', () => {
     [{ allowedHosts: ['a b'] }, /^allowedHosts\[0\] must be a name/],
     [{ maxConnections: 0 }, /^maxConnections must be/],
     [{ bootstrap: ['short'] }, /^Bootstrap secret 1 must be 32 or more/],
+    [{ bootstrap: null }, /^bootstrap must be a list of secrets/],
+    [{ bootstrap: 'a-secret-of-thirty-two-characters!' }, /^bootstrap must be a list of secrets\.$/],
+    [{ bootstrap: [null] }, /^Bootstrap secret 1 must be 32 or more/],
+    [{ log: null }, /^log must be a log, as createLog makes, not null/],
+    [{ log: {} }, /^log must be a log/],
     [{ box: undefined }, /^createServer needs a box to serve/],
   ] as const) {
     assert.throws(() => createServer(options as never), { code: 'invalid_argument', message })

@@ -184,7 +184,8 @@ export class TokenAuthenticator implements Authenticator {
 }
 
 function checkBootstrap(secret: string, index: number): string {
-  if (/^[\x21-\x7e]+$/.test(secret) && secret.length >= leastSecretChars) return digestOf(secret)
+  if (typeof secret === 'string' && /^[\x21-\x7e]+$/.test(secret) && secret.length >= leastSecretChars)
+    return digestOf(secret)
   throw invalidArgument(
     `Bootstrap secret ${index + 1} must be ${leastSecretChars} or more printable ASCII characters without spaces, ` +
       'such as `openssl rand -hex 32` prints.',
