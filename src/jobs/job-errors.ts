@@ -23,7 +23,7 @@ export function ackMissing(id: string): SignalboxError {
 export function rolledBack(id: string): SignalboxError {
   return new SignalboxError(
     'ack_missing',
-    `The handler of job "${id}" acked it in its own transaction, which was rolled back or never committed.`,
+    `The handler of job "${id}" ended it in its own transaction, which was rolled back or never committed.`,
   )
 }
 

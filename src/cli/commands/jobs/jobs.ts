@@ -104,6 +104,7 @@ function errorsCommand(printer: Printer): CliCommand {
         ...[group.fingerprint, group.kind, String(group.attemptCount), showSpan(now - group.lastSeenAt)],
         describeError(group.error),
       ])
+      if (page.counting) printer.hint('The newest attempts are not counted yet.')
     })
 }
 
