@@ -10,7 +10,7 @@ import type { AcquireAnswer, AcquireOptions, LockEvent, LockHolder } from './loc
 import type { LockKey } from './lock-store.ts'
 import { queueTopic, requesterTopic } from './lock-topics.ts'
 import type { Locks } from './locks.ts'
-import { deadlineSpan, lockSpan, resolveKey } from './locks-options.ts'
+import { deadlineSpan, lockSpan, resolveEnd, resolveKey } from './locks-options.ts'
 import { defaultTtlMs, type Grant, type Requester } from './rules/index.ts'
 
 /**
@@ -331,10 +331,12 @@ function createHeldLock(
 
   async function release(end: HeldEnd = {}) {
     onlyKeys('release', end, endKeys)
-    const { outcome = 'success', ...rest } = end
+    const whole = { outcome: 'success' as const, ...end }
+    // A wrong end is refused here, while the lease is still renewed. Otherwise the lock would stay until its lease ends.
+    resolveEnd(whole)
     lease.stop()
     heldQueues.delete(name)
-    return locks.release({ ...who, token, outcome, ...rest })
+    return locks.release({ ...who, token, ...whole })
   }
 
   return {

@@ -47,8 +47,14 @@ test('wrong names and ends are refused by name, and the lock stays held', async 
     message: /no option "outcom"/,
   })
   await assert.rejects(locks.acquire(null as never), { ...wrong, message: /^acquire must be an object/ })
+  const circular: unknown[] = []
+  circular.push(circular)
+  for (const end of [{ outcome: 'maybe' }, { error: 'no' }, { result: circular }])
+    await assert.rejects(outer.release(end as never), wrong)
   await outer.progress({ percent: 1 })
   assert.equal(outer.signal.aborted, false)
+  await outer[Symbol.asyncDispose]()
+  assert.equal((await locks.inspect({ operation: 'deploy', resource: 'eu-1' })).holder, null)
 })
 
 test('a request cannot acquire a lock that it holds, and can after releasing it', async () => {
