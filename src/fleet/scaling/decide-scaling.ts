@@ -7,11 +7,12 @@ export interface ScalingFacts {
   readonly running: number
   /** Jobs that wait for other jobs or for a lock: no worker can claim them. */
   readonly blocked: number
+  /** How long the oldest waiting job has waited; null: none waits. */
   readonly oldestMs: number | null
-  /** In the last minutes. */
+  /** Over the last five minutes. */
   readonly arrivalPerSecond: number
   readonly servicePerSecond: number
-  /** The average time of an attempt; null: no attempt ended lately. */
+  /** The average time of an attempt; null: no attempt ended in that time, or unknown. */
   readonly runMs: number | null
   readonly isPaused: boolean
   readonly limits: QueueLimits | null

@@ -21,7 +21,7 @@ export interface ScalingRequest {
 }
 
 /** The number of workers or nodes that the work needs, and why. */
-export interface Scaling {
+export interface Scaling extends Omit<ScalingFacts, 'isPaused' | 'limits'> {
   /** The store's clock. */
   readonly at: number
   readonly queue: string | null
@@ -34,21 +34,8 @@ export interface Scaling {
   readonly reason: string
   /** The limit because of which more would not help; null: none. */
   readonly boundBy: ScalingBound | null
-  /** The number of jobs that should run at once, and the number that one worker or node runs. */
+  /** The number of jobs that should run at once. */
   readonly slots: number
-  readonly slotsPerMember: number
-  /** Jobs that are due, or tasks that wait for a node at this server. */
-  readonly waiting: number
-  readonly running: number
-  /** Jobs that wait for other jobs or for a lock. */
-  readonly blocked: number
-  /** How long the oldest waiting job has waited; null: none waits. */
-  readonly oldestMs: number | null
-  /** Over the last five minutes. */
-  readonly arrivalPerSecond: number
-  readonly servicePerSecond: number
-  /** The average time of an attempt; null: no attempt ended in that time, or unknown. */
-  readonly runMs: number | null
 }
 
 /** The sources of scaling. */
