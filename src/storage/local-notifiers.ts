@@ -3,8 +3,8 @@ import { Listeners } from './listeners.ts'
 
 /**
  * Notifiers whose wake-ups stay in this process, for engines that cannot notify other processes of a commit: these poll
- * (`traits.remoteWakeUps` is false). A listener hears wake-ups in a later turn of the event loop, at most once per turn:
- * a caller that adds jobs in a loop wakes its listeners once.
+ * (`traits.remoteWakeUps` is false). A listener hears wake-ups in a microtask, after the code that woke it: a caller
+ * that adds jobs in a loop wakes its listeners once.
  */
 export class LocalNotifiers {
   /** By namespace and topic. */
@@ -16,10 +16,10 @@ export class LocalNotifiers {
    * listeners.
    */
   within(namespace: string): BackendNotifier {
-    const placeOf = (topic: string) => JSON.stringify([namespace, topic])
+    const topicKey = (topic: string) => JSON.stringify([namespace, topic])
     return {
-      wake: (topic) => this.#wake(placeOf(topic)),
-      listen: (topics, heard) => this.#listeners.listen(topics.map(placeOf), heard),
+      wake: (topic) => this.#wake(topicKey(topic)),
+      listen: (topics, heard) => this.#listeners.listen(topics.map(topicKey), heard),
     }
   }
 
@@ -28,8 +28,8 @@ export class LocalNotifiers {
     this.#listeners.clear()
   }
 
-  #wake(place: string): void {
-    for (const heard of this.#listeners.of(place)) {
+  #wake(key: string): void {
+    for (const heard of this.#listeners.of(key)) {
       if (this.#due.size === 0) queueMicrotask(() => this.#deliver())
       this.#due.add(heard)
     }
